@@ -54,7 +54,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         .with_stores(&args.store, &args.given);
     link.check_endpoint(source.iter().chain([&destination]))?;
     let files_from = list.map(|file| read_paths(file, args.filter.from0)).transpose()?;
-    let console = Console::start(asked_for_progress(output_settings(&args.output), args.accepted), &start)?;
+    let console = Console::start(asked_for_progress(output_settings(&args.output), &args.accepted), &start)?;
     let cancel = Cancel::default();
     signals::watch(&cancel, &console)?;
     let noted = Arc::clone(&console);

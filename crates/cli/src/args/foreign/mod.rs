@@ -17,4 +17,4 @@ mod tests;
 pub(super) use commands::{ALIASES, moves, sums};
 pub(super) use define::define;
 pub(super) use lookup::{attached, canonical, command_advice, is_known, option_advice, with_value};
-pub(super) use scan::misplaced;
+pub(super) use scan::{has_long, misplaced};

@@ -31,7 +31,7 @@ fn row(text: &mut String, words: &str, at: &[&str], haul: &str) {
 fn tables() -> String {
     let mut text = String::new();
     for tool in TOOLS {
-        let _ = write!(text, "\n## {}\n\n| word | `haul ...` | with haul |\n|---|---|---|\n", tool);
+        let _ = write!(text, "\n## {tool}\n\n| word | `haul ...` | with haul |\n|---|---|---|\n");
         let own = || words().filter(move |word| word.tools.contains(&tool));
         let is_hint = |verdict: &Verdict| matches!(verdict, Verdict::Hint(_));
         let sorted =

@@ -119,7 +119,8 @@ fn last_option(command: &Command, word: &str) -> Option<(String, bool)> {
     last
 }
 
-fn has_long(arg: &Arg, long: &str) -> bool {
+/// Whether an option has this long name or alias.
+pub(crate) fn has_long(arg: &Arg, long: &str) -> bool {
     arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|all| all.contains(&long))
 }
 
