@@ -55,6 +55,9 @@ pub(crate) fn check_put(args: &PutArgs, places: &[Location]) -> Result<()> {
 /// # Errors
 /// [`haul_core::ErrorKind::Usage`] with the option.
 pub(crate) fn check_get(args: &GetArgs, at: &Location) -> Result<()> {
+    if args.output.json && args.file.is_none() {
+        return Err(usage("write JSON", "the content goes to standard output: give a FILE"));
+    }
     if is_object(at) {
         let is_typed =
             args.compress.wish().is_some() && !args.given.has("compress") && !args.given.has("zstd");
