@@ -1,11 +1,21 @@
 //! rsync's requests for progress, which have no option of their own in haul.
 
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use clap::Args;
 
-/// Whether progress was requested by `-P` or `--info=progress2`.
-#[derive(Clone, Copy, Debug, Default)]
+/// Requests for progress.
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct AcceptedArgs {
-    pub(crate) progress: bool,
+    #[arg(long, hide = true, value_name = "FLAGS", value_parser = parse_info)]
+    info: Vec<bool>,
+    #[arg(short = 'P', hide = true)]
+    partial_progress: bool,
+}
+
+impl AcceptedArgs {
+    /// Whether progress was requested by `-P` or `--info=progress2`.
+    pub(crate) fn progress(&self) -> bool {
+        self.partial_progress || self.info.contains(&true)
+    }
 }
 
 /// Reads rsync's `--info`. Returns whether it requests progress.
@@ -19,29 +29,4 @@ fn parse_info(flags: &str) -> Result<bool, String> {
         }
     }
     Ok(progress)
-}
-
-impl FromArgMatches for AcceptedArgs {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let by_info =
-            matches.get_many::<bool>("info").is_some_and(|mut flags| flags.any(|progress| *progress));
-        Ok(Self { progress: by_info || matches.get_flag("partial-progress") })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Args for AcceptedArgs {
-    fn augment_args(command: Command) -> Command {
-        let info = Arg::new("info").long("info").hide(true).value_name("FLAGS").value_parser(parse_info);
-        let partial = Arg::new("partial-progress").short('P').action(ArgAction::SetTrue).hide(true);
-        command.arg(info.action(ArgAction::Append)).arg(partial)
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
 }

@@ -19,7 +19,7 @@ const TAKEN: [&str; 7] =
 const FREE: [&str; 46] = [
     "filter",
     "rsync-filter-files",
-    "exclude-if-present",
+    "exclude_if_present",
     "profile",
     "ca_cert",
     "link_dest",

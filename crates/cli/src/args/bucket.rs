@@ -22,10 +22,8 @@ pub(crate) struct MbArgs {
     /// A bucket that is there already will do, if it can be listed
     #[arg(short = 'p', long)]
     pub(crate) ignore_existing: bool,
-    /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,
-    /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     /// Print errors only
@@ -51,10 +49,8 @@ pub(crate) struct RbArgs {
     /// Show what would be removed, remove nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,
-    /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     /// Print errors only

@@ -33,10 +33,8 @@ pub(crate) struct CopyArgs {
     // One list: only then can options stand between the locations.
     #[arg(value_name = "LOCATION", required = true, num_args = 1..)]
     pub(crate) ends: Vec<OsString>,
-    /// Options shared by `copy` and `sync`.
     #[command(flatten)]
     pub(crate) transfer: TransferArgs,
-    /// The list of paths.
     #[command(flatten)]
     pub(crate) list: ListArgs,
     /// Remove each file at SRC once DST has it, synced and verified (`haul mv` does the same)
@@ -56,10 +54,8 @@ pub(crate) struct SyncArgs {
     /// The source, then the destination; SRC/ copies the directory's contents, SRC the directory itself
     #[arg(value_name = "LOCATION", required = true, num_args = 1..)]
     pub(crate) ends: Vec<OsString>,
-    /// Options shared by `copy` and `sync`.
     #[command(flatten)]
     pub(crate) transfer: TransferArgs,
-    /// The list of paths.
     #[command(flatten)]
     pub(crate) list: ListArgs,
     /// Delete nothing if more than N entries (files, directories, links) would be deleted

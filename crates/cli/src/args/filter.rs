@@ -1,4 +1,4 @@
-//! Filters. Exclude and include rules keep the order of the command line, which clap's derive does not: this parser is
+//! Filters. Exclude and include rules keep the order of the command line, which clap's derive does not: their parser is
 //! written by hand.
 
 use std::ffi::OsString;
@@ -10,6 +10,8 @@ use super::given::GivenArgs;
 use crate::values::{parse_age, parse_size};
 
 const HEADING: &str = "Filters";
+const OLDER: &str = "Skip entries older than AGE (90s, 36h, 7d, 2w, 2024-05-01)";
+const YOUNGER: &str = "Skip entries younger than AGE";
 /// How ages are written.
 const AGES: &str = "AGE counts back from the start of haul: a number with a unit (s, m, h, d, w, M for 30 days, y; a \
                     plain number counts seconds), or several (1h30m). Or it is a date, in local time unless it names a \
@@ -28,31 +30,48 @@ pub(crate) enum FilterWord {
 }
 
 /// Filter options.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct FilterArgs {
-    /// The rules, in the order of the command line.
-    pub(crate) words: Vec<FilterWord>,
-    /// Entries of lists end with NUL instead of newline.
-    pub(crate) from0: bool,
-    /// Files smaller than this are skipped.
-    pub(crate) min_size: Option<u64>,
-    /// Files larger than this are skipped.
-    pub(crate) max_size: Option<u64>,
-    /// Entries that were modified before this time are skipped.
-    pub(crate) modified_from: Option<Timestamp>,
-    /// Entries that were modified after this time are skipped.
-    pub(crate) modified_until: Option<Timestamp>,
-    /// Mount points below the source are not entered.
-    pub(crate) one_file_system: bool,
-    /// Directories with a file of this name are excluded, but for the file.
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+    /// Exclude the content of directories with a file named FILE, but not FILE itself
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub(crate) exclude_if_present: Vec<OsString>,
-    /// Directories that are tagged as caches are excluded, but for the tag.
+    /// Exclude the content of cache directories (CACHEDIR.TAG), but not the tag
+    #[arg(long, help_heading = HEADING)]
     pub(crate) exclude_caches: bool,
-    /// What CVS ignores is excluded.
+    /// Exclude what CVS ignores: *.o, *~, .git/ ..., and names in .cvsignore files
+    // The short name is that of compression in ssh and scp, where nobody expects files to be omitted.
+    #[arg(long, help_heading = HEADING)]
     pub(crate) cvs_exclude: bool,
+    /// Entries in --*-from files end with NUL
+    #[arg(short = '0', long, help_heading = HEADING)]
+    pub(crate) from0: bool,
+    /// Skip files smaller than SIZE (1K = 1024, 1KB = 1000)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = HEADING)]
+    pub(crate) min_size: Option<u64>,
+    /// Skip files larger than SIZE
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = HEADING)]
+    pub(crate) max_size: Option<u64>,
+    #[arg(long, value_name = "AGE", help = OLDER, long_help = with_ages(OLDER), value_parser = parse_age, help_heading = HEADING)]
+    pub(crate) max_age: Option<Timestamp>,
+    #[arg(long, value_name = "AGE", help = YOUNGER, long_help = with_ages(YOUNGER), value_parser = parse_age, help_heading = HEADING)]
+    pub(crate) min_age: Option<Timestamp>,
+    /// Do not cross into other file systems
+    #[arg(short = 'x', long, help_heading = HEADING)]
+    pub(crate) one_file_system: bool,
     /// `sync` deletes what the rules exclude.
+    #[arg(skip)]
     pub(crate) delete_excluded: bool,
 }
+
+fn with_ages(help: &str) -> String {
+    format!("{help}\n\n{AGES}")
+}
+
+/// The rules, in the order of the command line.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RuleArgs(pub(crate) Vec<FilterWord>);
 
 /// A rule option: name, value name, help text and constructor.
 type RuleOption = (&'static str, &'static str, &'static str, fn(OsString) -> FilterWord);
@@ -92,7 +111,7 @@ pub(crate) fn is_rule(long: &str) -> bool {
     RULES.iter().any(|(name, ..)| *name == long)
 }
 
-impl FromArgMatches for FilterArgs {
+impl FromArgMatches for RuleArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut words = Vec::new();
         for (name, _, _, word) in RULES {
@@ -107,23 +126,7 @@ impl FromArgMatches for FilterArgs {
         let more = given.get().rules.iter().filter_map(|(name, value)| {
             RULES.iter().find(|(rule, ..)| rule == name).map(|(.., word)| word(value.clone()))
         });
-        Ok(Self {
-            words: words.into_iter().map(|(_, word)| word).chain(more).collect(),
-            from0: matches.get_flag("from0"),
-            min_size: matches.get_one("min-size").copied(),
-            max_size: matches.get_one("max-size").copied(),
-            modified_from: matches.get_one("max-age").copied(),
-            modified_until: matches.get_one("min-age").copied(),
-            one_file_system: matches.get_flag("one-file-system"),
-            exclude_if_present: matches
-                .get_many::<OsString>("exclude-if-present")
-                .unwrap_or_default()
-                .cloned()
-                .collect(),
-            exclude_caches: matches.get_flag("exclude-caches"),
-            cvs_exclude: matches.get_flag("cvs-exclude"),
-            delete_excluded: false,
-        })
+        Ok(Self(words.into_iter().map(|(_, word)| word).chain(more).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -132,7 +135,7 @@ impl FromArgMatches for FilterArgs {
     }
 }
 
-impl Args for FilterArgs {
+impl Args for RuleArgs {
     fn augment_args(command: Command) -> Command {
         let rules = RULES.map(|(name, value, help, _)| {
             let arg = Arg::new(name).long(name).value_name(value).help(help).action(ArgAction::Append);
@@ -148,42 +151,7 @@ impl Args for FilterArgs {
             .value_parser(value_parser!(OsString))
             .help("Read rules from .rsync-filter files (--filter 'dir-merge /.rsync-filter'); -FF also excludes them")
             .help_heading(HEADING);
-        let cvs_exclude = Arg::new("cvs-exclude").long("cvs-exclude").action(ArgAction::SetTrue);
-        let cvs_exclude = cvs_exclude.help_heading(HEADING);
-        // The short name is that of compression in ssh and scp, where nobody expects files to be omitted.
-        let cvs_exclude =
-            cvs_exclude.help("Exclude what CVS ignores: *.o, *~, .git/ ..., and names in .cvsignore files");
-        let exclude_caches = Arg::new("exclude-caches").long("exclude-caches").action(ArgAction::SetTrue);
-        let exclude_caches = exclude_caches.help_heading(HEADING);
-        let exclude_caches =
-            exclude_caches.help("Exclude the content of cache directories (CACHEDIR.TAG), but not the tag");
-        let if_present = Arg::new("exclude-if-present").long("exclude-if-present").value_name("FILE");
-        let if_present = if_present.action(ArgAction::Append).value_parser(value_parser!(OsString));
-        let if_present = if_present.help_heading(HEADING);
-        let if_present =
-            if_present.help("Exclude the content of directories with a file named FILE, but not FILE itself");
-        let size = |name: &'static str, help: &'static str| {
-            let arg = Arg::new(name).long(name).value_name("SIZE").help(help).help_heading(HEADING);
-            arg.value_parser(parse_size)
-        };
-        let age = |name: &'static str, help: &'static str| {
-            let arg = Arg::new(name).long(name).value_name("AGE").help(help).help_heading(HEADING);
-            arg.long_help(format!("{help}\n\n{AGES}")).value_parser(parse_age)
-        };
-        let flag = |name: &'static str, short: char, help: &'static str| {
-            let arg = Arg::new(name).long(name).short(short).help(help).help_heading(HEADING);
-            arg.action(ArgAction::SetTrue)
-        };
-        command
-            .args(rules)
-            .arg(rsync_filter)
-            .args([if_present, exclude_caches, cvs_exclude])
-            .arg(flag("from0", '0', "Entries in --*-from files end with NUL"))
-            .arg(size("min-size", "Skip files smaller than SIZE (1K = 1024, 1KB = 1000)"))
-            .arg(size("max-size", "Skip files larger than SIZE"))
-            .arg(age("max-age", "Skip entries older than AGE (90s, 36h, 7d, 2w, 2024-05-01)"))
-            .arg(age("min-age", "Skip entries younger than AGE"))
-            .arg(flag("one-file-system", 'x', "Do not cross into other file systems"))
+        command.args(rules).arg(rsync_filter)
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -39,31 +39,22 @@ pub(crate) struct GetArgs {
     /// Write each object below SRC to a named pipe that haul creates in DIR
     #[arg(long, value_name = "DIR", conflicts_with = "file", help_heading = "Multiple streams")]
     pub(crate) fifo_dir: Option<PathBuf>,
-    /// Decompression and decryption.
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
-    /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,
-    /// Compression in transit.
     #[command(flatten)]
     pub(crate) compress: CompressArgs,
-    /// The host.
     #[command(flatten)]
     pub(crate) host: HostArgs,
-    /// The connections with it.
     #[command(flatten)]
     pub(crate) connections: ConnectionArgs,
-    /// The store.
     #[command(flatten)]
     pub(crate) store: StoreArgs,
-    /// Memory.
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
-    /// Output.
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-    /// The digest of what was read.
     #[command(flatten)]
     pub(crate) manifest: ManifestArgs,
 }

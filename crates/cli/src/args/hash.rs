@@ -27,19 +27,14 @@ pub(crate) struct HashArgs {
     /// The digests: those of b3sum or of sha256sum
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub(crate) format: ManifestFormat,
-    /// Filters.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// Symbolic links.
     #[command(flatten)]
     pub(crate) links: LinksArgs,
-    /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,
-    /// Remote hosts.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
-    /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreEndArgs,
     /// Print errors only

@@ -38,7 +38,6 @@ pub(crate) struct HostArgs {
     /// Path of haul on the remote host
     #[arg(long, value_name = "PATH", default_value = "haul", help_heading = "Remote hosts")]
     pub(crate) remote_haul: String,
-    /// Remote hosts without haul.
     #[command(flatten)]
     pub(crate) missing: MissingHaulArgs,
 }

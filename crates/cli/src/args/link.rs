@@ -61,10 +61,8 @@ pub(crate) struct ConnectionArgs {
 /// Options for remote hosts.
 #[derive(Debug, Args)]
 pub(crate) struct LinkArgs {
-    /// The host.
     #[command(flatten)]
     pub(crate) host: HostArgs,
-    /// The connections.
     #[command(flatten)]
     pub(crate) connections: ConnectionArgs,
     /// Drop connections that are silent for TIME; warn about a local file system that hangs as long

@@ -31,16 +31,12 @@ pub(crate) struct LsArgs {
     /// Print the totals only, as `haul du` does.
     #[arg(skip)]
     pub(crate) totals_only: bool,
-    /// Sizes and ages.
     #[command(flatten)]
     pub(crate) select: SelectArgs,
-    /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,
-    /// Remote hosts.
     #[command(flatten)]
     pub(crate) host: HostArgs,
-    /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     /// Write JSON Lines to standard output

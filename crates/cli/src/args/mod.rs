@@ -71,6 +71,8 @@ pub(crate) use copy::{CopyArgs, SyncArgs};
 pub(crate) use delta::{DeltaArgs, DeltaMode};
 pub(crate) use encode::{DecodeArgs, EncodeArgs};
 pub(crate) use fifo::FifoArgs;
+#[cfg(test)]
+pub(crate) use filter::RuleArgs;
 pub(crate) use filter::{FilterArgs, FilterWord, is_rule};
 pub(crate) use full::FullArgs;
 pub(crate) use get::GetArgs;

@@ -2,6 +2,8 @@
 
 use clap::{Arg, ArgAction, Command};
 
+use super::foreign::has_long;
+
 /// The long name of the opposite of an option: `no-nice` of `nice`, `fsync` of `no-fsync`.
 pub(crate) fn opposite(long: &str) -> String {
     long.strip_prefix("no-").map_or_else(|| format!("no-{long}"), str::to_owned)
@@ -26,8 +28,4 @@ pub(super) fn define(command: Command, is_settable: impl Fn(&Arg) -> bool) -> Co
             }
         }
     })
-}
-
-fn has_long(arg: &Arg, long: &str) -> bool {
-    arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|all| all.contains(&long))
 }

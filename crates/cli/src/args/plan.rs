@@ -101,19 +101,14 @@ pub(crate) struct PlanArgs {
     /// names contain newlines)
     #[arg(long, value_name = "PREFIX", help_heading = "Parts")]
     pub(crate) lists: Option<PathBuf>,
-    /// Filters.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// Symbolic links.
     #[command(flatten)]
     pub(crate) links: LinksArgs,
-    /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,
-    /// Remote hosts.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
-    /// Output.
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -45,10 +45,8 @@ pub(crate) struct PresignArgs {
         hide_possible_values = true
     )]
     pub(crate) method: MethodArg,
-    /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,
-    /// The store.
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 }

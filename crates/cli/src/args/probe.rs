@@ -36,16 +36,12 @@ pub(crate) struct ProbeArgs {
     /// Count SRC for at most TIME (30s, 5m); its figures are then lower bounds
     #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
     pub(crate) quick: Option<u32>,
-    /// Filters.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,
-    /// Remote hosts.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
-    /// Output.
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

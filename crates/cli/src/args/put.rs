@@ -44,7 +44,6 @@ pub(crate) struct PutArgs {
     /// With -n: the length of the stream [default: the size of standard input, if that is a file]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "dry_run")]
     pub(crate) length: Option<u64>,
-    /// Multiple streams.
     #[command(flatten)]
     pub(crate) fifo: FifoArgs,
     /// Create a file or an object even if the stream is empty
@@ -60,31 +59,22 @@ pub(crate) struct PutArgs {
     #[arg(long, value_name = "N",
           value_parser = |text: &str| number::<u32>(text, "parts", 1, 1_000_000), help_heading = "Object stores")]
     pub(crate) max_parts: Option<u32>,
-    /// Compression and encryption.
     #[command(flatten)]
     pub(crate) encode: EncodeArgs,
-    /// Attributes of the object.
     #[command(flatten)]
     pub(crate) object: ObjectArgs,
-    /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,
-    /// Remote hosts.
     #[command(flatten)]
     pub(crate) host: HostArgs,
-    /// The connections with them.
     #[command(flatten)]
     pub(crate) connections: ConnectionArgs,
-    /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreArgs,
-    /// Memory.
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
-    /// Output.
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-    /// The digests of what was written.
     #[command(flatten)]
     pub(crate) manifest: ManifestArgs,
 }

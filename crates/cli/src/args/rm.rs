@@ -32,13 +32,10 @@ pub(crate) struct RmArgs {
     /// With --incomplete: abort the uploads of others and of other hosts too, even those in progress
     #[arg(long, requires = "incomplete")]
     pub(crate) any: bool,
-    /// Sizes and ages.
     #[command(flatten)]
     pub(crate) select: SelectArgs,
-    /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,
-    /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     /// Print errors only

@@ -19,13 +19,10 @@ pub(crate) struct StatArgs {
     /// A file, a directory, host:PATH, an object, a prefix or a bucket; wildcards as for `haul copy`
     #[arg(value_name = "LOCATION", required = true)]
     pub(crate) places: Vec<OsString>,
-    /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,
-    /// Remote hosts.
     #[command(flatten)]
     pub(crate) host: HostArgs,
-    /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     /// Write JSON Lines to standard output

@@ -85,7 +85,7 @@ fn rules_keep_the_order_of_the_command_line() {
         FilterWord::RsyncFilter,
         FilterWord::Include("z".into()),
     ];
-    assert_eq!(copy(&words).transfer.filter.words, expected);
+    assert_eq!(copy(&words).transfer.filter.rules.0, expected);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn arguments_may_hold_any_byte() {
         ["haul".into(), "copy".into(), "--exclude".into(), odd(b"\xff*"), odd(b"a\xfe"), odd(b"b\n\xfd")];
     let Ok(Cli { command: Command::Copy(args) }) = super::parse(words) else { panic!("refused") };
     assert_eq!(args.ends, [odd(b"a\xfe"), odd(b"b\n\xfd")]);
-    assert_eq!(args.transfer.filter.words, [FilterWord::Exclude(odd(b"\xff*"))]);
+    assert_eq!(args.transfer.filter.rules.0, [FilterWord::Exclude(odd(b"\xff*"))]);
 }
 
 #[test]
@@ -245,9 +245,9 @@ fn bundles_set_each_of_their_options() {
     assert_eq!(args.ends, ["src/", "dst/"]);
     assert!(copy(&["-aHL", "a", "b"]).transfer.links.copy_links);
     assert!(sync(&["--follow-symlinks", "a", "b"]).transfer.links.copy_links);
-    assert!(copy(&["-avzP", "a", "b"]).transfer.accepted.progress);
-    assert!(copy(&["--info=progress2", "a", "b"]).transfer.accepted.progress);
-    assert!(!copy(&["--info=progress0", "-av", "a", "b"]).transfer.accepted.progress);
+    assert!(copy(&["-avzP", "a", "b"]).transfer.accepted.progress());
+    assert!(copy(&["--info=progress2", "a", "b"]).transfer.accepted.progress());
+    assert!(!copy(&["--info=progress0", "-av", "a", "b"]).transfer.accepted.progress());
     assert!(!copy(&["--no-fsync", "--fsync", "a", "b"]).transfer.no_fsync, "the last one counts");
     assert!(copy(&["--fsync", "--no-fsync", "a", "b"]).transfer.no_fsync);
     assert!(!copy(&["--owner-by-name", "--numeric-ids", "a", "b"]).transfer.owner_by_name);

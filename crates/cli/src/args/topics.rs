@@ -17,43 +17,19 @@ pub(crate) struct Topic {
 
 /// All topics.
 pub(crate) const TOPICS: [Topic; 8] = [
-    Topic {
-        name: "locations",
-        about: "how to write hosts, paths and objects",
-        text: include_str!("topics/locations.txt"),
-    },
-    Topic {
-        name: "patterns",
-        about: "the language of --exclude and --include",
-        text: include_str!("topics/patterns.txt"),
-    },
-    Topic {
-        name: "filters",
-        about: "the rules of --filter, and files of rules",
-        text: include_str!("topics/filters.txt"),
-    },
-    Topic {
-        name: "units",
-        about: "sizes, rates, schedules and durations",
-        text: include_str!("topics/units.txt"),
-    },
-    Topic {
-        name: "config",
-        about: "settings files and HAUL_* variables",
-        text: include_str!("topics/config.txt"),
-    },
-    Topic {
-        name: "environment",
-        about: "the variables that haul reads",
-        text: include_str!("topics/environment.txt"),
-    },
-    Topic { name: "files", about: "the files that haul keeps", text: include_str!("topics/files.txt") },
-    Topic {
-        name: "exit-codes",
-        about: "the exit codes, and what to do about each",
-        text: include_str!("topics/exit-codes.txt"),
-    },
+    topic("locations", "how to write hosts, paths and objects", include_str!("topics/locations.txt")),
+    topic("patterns", "the language of --exclude and --include", include_str!("topics/patterns.txt")),
+    topic("filters", "the rules of --filter, and files of rules", include_str!("topics/filters.txt")),
+    topic("units", "sizes, rates, schedules and durations", include_str!("topics/units.txt")),
+    topic("config", "settings files and HAUL_* variables", include_str!("topics/config.txt")),
+    topic("environment", "the variables that haul reads", include_str!("topics/environment.txt")),
+    topic("files", "the files that haul keeps", include_str!("topics/files.txt")),
+    topic("exit-codes", "the exit codes, and what to do about each", include_str!("topics/exit-codes.txt")),
 ];
+
+const fn topic(name: &'static str, about: &'static str, text: &'static str) -> Topic {
+    Topic { name, about, text }
+}
 
 impl Topic {
     /// The text without its heading.

@@ -30,7 +30,6 @@ pub(crate) struct TransferArgs {
     /// Preserve all metadata (default; accepted for rsync compatibility, as are -r -l -p -t -g -o -D -H -A -X -S -h)
     #[arg(short = 'a', long, overrides_with_all = ["no_owner", "no_group", "no_perms", "no_times"])]
     pub(crate) archive: bool,
-    /// Further rsync options for the default behaviour.
     #[command(flatten)]
     pub(crate) accepted: AcceptedArgs,
 
@@ -62,21 +61,16 @@ pub(crate) struct TransferArgs {
     /// Map owners and groups by name instead of by numeric ID
     #[arg(long, help_heading = "Metadata")]
     pub(crate) owner_by_name: bool,
-    /// Metadata that is not taken over.
     #[command(flatten)]
     pub(crate) preserve: PreserveArgs,
 
-    /// Filters.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// Symbolic links.
     #[command(flatten)]
     pub(crate) links: LinksArgs,
-    /// The index of the source.
     #[command(flatten)]
     pub(crate) index: IndexArgs,
 
-    /// Delta transfer.
     #[command(flatten)]
     pub(crate) delta: DeltaArgs,
     /// Keep the path of SRC below DST: `-R a/b/c DST` makes DST/a/b/c, and `-R a/./b/c DST` makes DST/b/c
@@ -115,35 +109,26 @@ pub(crate) struct TransferArgs {
     /// modification time is set, which haul does last.
     #[arg(long, help_heading = "Safety")]
     pub(crate) atomic: bool,
-    /// Older versions at DST.
     #[command(flatten)]
     pub(crate) older: OlderArgs,
-    /// Trust in the source.
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
-    /// Behaviour when the destination is full.
     #[command(flatten)]
     pub(crate) full: FullArgs,
     /// Treat metadata errors as failures (exit 1)
     #[arg(long, help_heading = "Safety")]
     pub(crate) strict: bool,
 
-    /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,
-    /// Remote hosts.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
-    /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreEndArgs,
-    /// Attributes of the objects that are written.
     #[command(flatten)]
     pub(crate) stored: StoredArgs,
-    /// Limits.
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Compression in transit.
     #[command(flatten)]
     pub(crate) compress: CompressArgs,
     /// List each entry
@@ -158,7 +143,6 @@ pub(crate) struct TransferArgs {
     /// deletes. With --json, haul reports these reasons with each entry instead.
     #[arg(short = 'i', long, conflicts_with = "quiet", help_heading = "Output")]
     pub(crate) itemize_changes: bool,
-    /// Output.
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     /// Write the digest of each file to FILE for `haul verify --manifest`; implies --checksum

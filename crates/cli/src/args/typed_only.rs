@@ -12,55 +12,18 @@ const DELETION: &str = "it decides what is deleted, so it must be typed for the 
 const RUN: &str = "it is for one run: give it on the command line";
 
 /// The options, the commands that they are refused for (none: all), and why.
-const OPTIONS: [(&[&str], &[&str], &str); 4] = [
+const OPTIONS: [(&str, &[&str], &str); 4] = [
     (
-        &[
-            "force-delete",
-            "ignore-errors",
-            "max-delete",
-            "delete",
-            "delete-excluded",
-            "filter",
-            "cvs-exclude",
-            "exclude-if-present",
-            "exclude-caches",
-            "remove-source-files",
-            "incomplete",
-            "any",
-            "force",
-        ],
+        "force-delete ignore-errors max-delete delete delete-excluded filter cvs-exclude exclude-if-present \
+         exclude-caches remove-source-files incomplete any force",
         &[],
         DELETION,
     ),
-    (&["recursive", "min-size", "max-size", "min-age", "max-age"], &["rm"], DELETION),
-    (&["min-size", "max-size", "min-age", "max-age", "summarize"], &["ls"], RUN),
+    ("recursive min-size max-size min-age max-age", &["rm"], DELETION),
+    ("min-size max-size min-age max-age summarize", &["ls"], RUN),
     (
-        &[
-            "dry-run",
-            "help",
-            "version",
-            "archive",
-            "files-from",
-            "index",
-            "manifest",
-            "manifest-format",
-            "sign",
-            "failed",
-            "stop-at",
-            "doctor",
-            "quick",
-            "probe",
-            "unfit",
-            "parts",
-            "part-size",
-            "part-files",
-            "lists",
-            "length",
-            "fifo-dir",
-            "fifo-streams",
-            "resume",
-            "method",
-        ],
+        "dry-run help version archive files-from index manifest manifest-format sign failed stop-at doctor quick \
+         probe unfit parts part-size part-files lists length fifo-dir fifo-streams resume method",
         &[],
         RUN,
     ),
@@ -68,8 +31,8 @@ const OPTIONS: [(&[&str], &[&str], &str); 4] = [
 
 /// Why settings cannot give this option to a command; `None` if they can.
 pub(crate) fn typed_only(command: &str, long: &str) -> Option<&'static str> {
-    let row = |(names, commands, _): &&(&[&str], &[&str], &str)| {
-        names.contains(&long) && (commands.is_empty() || commands.contains(&command))
+    let row = |(names, commands, _): &&(&str, &[&str], &str)| {
+        names.split(' ').any(|name| name == long) && (commands.is_empty() || commands.contains(&command))
     };
     OPTIONS.iter().find(row).map(|(.., why)| *why)
 }

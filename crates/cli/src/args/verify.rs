@@ -34,7 +34,7 @@ pub(crate) struct VerifyArgs {
     pub(crate) ends: Vec<OsString>,
     /// Compare DST with the digests in FILE, the output of `haul hash` or b3sum; `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["exclude", "include", "exclude-from", "include-from",
-          "files_from", "from0", "min-size", "max-size", "one-file-system", "copy_links", "modify_window", "owner_by_name",
+          "files_from", "from0", "min_size", "max_size", "one_file_system", "copy_links", "modify_window", "owner_by_name",
           "no_owner", "no_group", "no_perms", "no_times", "omit_dir_times", "omit_link_times", "no_acls", "no_xattrs", "chmod", "chown", "usermap",
           "groupmap", "devices", "no_devices", "suid", "no_suid", "safe_links"])]
     pub(crate) manifest: Option<OsString>,
@@ -60,34 +60,24 @@ pub(crate) struct VerifyArgs {
     /// Compare owners and groups by name instead of by numeric ID
     #[arg(long, help_heading = "Metadata")]
     pub(crate) owner_by_name: bool,
-    /// Metadata that is not compared, or expected to be changed.
     #[command(flatten)]
     pub(crate) preserve: PreserveArgs,
-    /// Trust in the source.
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
-    /// rsync options for the default behaviour.
     #[command(flatten)]
     pub(crate) accepted: AcceptedArgs,
-    /// Filters.
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    /// The list of paths.
     #[command(flatten)]
     pub(crate) list: ListArgs,
-    /// Symbolic links.
     #[command(flatten)]
     pub(crate) links: LinksArgs,
-    /// What the settings add.
     #[command(flatten)]
     pub(crate) given: GivenArgs,
-    /// Remote hosts.
     #[command(flatten)]
     pub(crate) link: LinkArgs,
-    /// Object stores.
     #[command(flatten)]
     pub(crate) store: StoreEndArgs,
-    /// Output.
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

@@ -3,14 +3,15 @@
 use std::ffi::OsString;
 
 use haul_core::{ObjectPlace, Result, Side};
-use haul_engine::Cancel;
 use haul_object::Client;
 
-use super::stream::open;
+use super::selected::remove_keys;
+use super::start;
+use super::stream::open_alone;
 use crate::args::{GivenArgs, MbArgs, RbArgs, StoreArgs};
 use crate::exit_code::Exit;
-use crate::render::{Lines, bucket_line, print_error, removed_line, upload_line};
-use crate::settings::{parse_place, store_settings, usage};
+use crate::render::{Lines, bucket_line, removed_line, upload_line};
+use crate::settings::{parse_place, usage};
 
 /// Makes buckets.
 ///
@@ -53,20 +54,10 @@ pub(super) fn remove(args: &RbArgs) -> Result<Exit> {
 
 /// Removes all objects and uploads of a bucket. Returns whether all are gone.
 fn empty(client: &Client, args: &RbArgs, lines: &Lines) -> Result<bool> {
-    let (mut next, mut is_empty) = (None, true);
-    loop {
-        let page = client.list("", false, next.as_deref())?;
-        let keys: Vec<String> = page.objects.into_iter().map(|object| object.key).collect();
-        let left = if args.dry_run || keys.is_empty() { Vec::new() } else { client.remove(&keys)? };
-        left.iter().for_each(|(_, error)| print_error(error));
-        is_empty &= left.is_empty();
-        for key in keys.iter().filter(|key| !args.quiet && !left.iter().any(|(other, _)| other == *key)) {
-            lines.write(&removed_line(&client.name(key), args.dry_run));
-        }
-        next = page.next;
-        if next.is_none() {
-            break;
-        }
+    let mut is_empty = true;
+    for page in client.pages("", false) {
+        let keys: Vec<String> = page?.objects.into_iter().map(|object| object.key).collect();
+        is_empty &= remove_keys(client, &keys, (args.dry_run, args.quiet), lines)? == 0;
     }
     if !client.terms().lists_uploads {
         return Ok(is_empty);
@@ -94,19 +85,5 @@ fn each(
         let error = usage("use the location", "a bucket is expected, without a key").on(place.to_string());
         return Err(error.with_hint(format!("the bucket is {}://{}", place.kind.scheme(), place.bucket)));
     }
-    let mut exit = Exit::Done;
-    for place in &places {
-        let stores = store_settings(store, given, place);
-        let client = open(place, Side::Destination, &stores, Cancel::default().flag(), None)?;
-        match work(&client) {
-            Ok(Exit::Done) => {}
-            Ok(other) => exit = other,
-            Err(error) if places.len() == 1 => return Err(error),
-            Err(error) => {
-                print_error(&error);
-                exit = Exit::Incomplete;
-            }
-        }
-    }
-    Ok(exit)
+    start::each(&places, |place| work(&open_alone(place, Side::Destination, store, given)?))
 }

@@ -9,20 +9,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
-use haul_engine::Cancel;
 use haul_job::{Observer, RequestCounts};
 use haul_object::{Client, Object};
 use haul_streams::PipeFolder;
 use haul_streams::get::{GetSettings, GetStatus, Got, Output, get};
 
+use super::get_output::get_settings;
 use super::output::stream_settings;
+use super::start::start_run;
 use super::stream::{StreamProgress, open, report_object, watched};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
 use crate::manifest::Names;
 use crate::render::{Command, Console, Start, Summary};
-use crate::settings::{content_memory, identities, parse_place, store_settings, usage};
-use crate::signals;
+use crate::settings::{parse_place, store_settings, usage};
 
 /// Interval of checks for a reader.
 const LOOK: Duration = Duration::from_millis(20);
@@ -95,9 +95,7 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
         destination: Some(folder.display().to_string()),
         job: None,
     };
-    let console = Console::start(stream_settings(&args.output, &args.manifest, Names::Last), &start)?;
-    let cancel = Cancel::default();
-    signals::watch(&cancel, &console)?;
+    let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, Names::Last), &start)?;
     let stores = store_settings(&args.store, &args.given, &place);
     let open_one = || open(&place, Side::Source, &stores, cancel.flag(), Some(&console));
     let client = open_one()?;
@@ -106,12 +104,7 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
         let error = Error::new(ErrorKind::NotFound, Side::Source, "find", "no object has this prefix");
         return Err(error.on(place.to_string()));
     }
-    let get_settings = GetSettings {
-        memory: content_memory(&args.memory, keys.len() as u64, 0)?,
-        raw: args.decode.raw,
-        keys: identities(&args.decode)?,
-        encrypted_only: args.decode.encrypted_only(),
-    };
+    let get_settings = get_settings(args, keys.len() as u64)?;
     let pipes = Arc::new(PipeFolder::open_own(folder)?);
     let mut streams = Vec::new();
     for key in keys {
@@ -211,14 +204,9 @@ fn add_results(report: &mut Report, streams: &[Stream], results: &[Result<Got>],
 /// # Errors
 /// Errors of the listing; [`ErrorKind::Usage`] if a key is not a valid file name.
 fn streams_below(client: &Client, prefix: &str) -> Result<Vec<String>> {
-    let (mut keys, mut next) = (Vec::new(), None);
-    loop {
-        let page = client.list(prefix, true, next.as_deref())?;
-        keys.extend(page.objects.into_iter().map(|object| object.key));
-        next = page.next;
-        if next.is_none() {
-            break;
-        }
+    let mut keys = Vec::new();
+    for page in client.pages(prefix, true) {
+        keys.extend(page?.objects.into_iter().map(|object| object.key));
     }
     keys.sort();
     let all = keys.clone();

@@ -1,25 +1,23 @@
 //! `haul get`.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use haul_core::{ErrorKind, Location, ObjectPlace, Report, Result, Side, Totals};
-use haul_engine::Cancel;
+use haul_core::{Location, ObjectPlace, Result, Side};
 use haul_job::{RequestCounts, is_key_pattern, only_object};
 use haul_object::{Client, Object};
 use haul_streams::get::{GetSettings, GetStatus, Got, Output, find, get};
 
 use super::get_file;
-use super::get_output::{file, names, progress, stdout};
+use super::get_output::{file, get_settings, names, progress, report, stdout};
 use super::output::stream_settings;
+use super::start::start_run;
 use super::stream::{open, report_object, stored_as, watched};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::render::{Command, Console, Start, Summary};
-use crate::settings::{check_get, check_object, content_memory, identities, store_settings, usage};
-use crate::signals;
+use crate::settings::{check_get, check_object, store_settings};
 
 /// Writes an object to standard output or a file.
 ///
@@ -31,15 +29,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     check_get(args, &at)?;
     let Location::Object(place) = at else { return get_file::run(args, &at) };
     check_object(&place)?;
-    let get_settings = GetSettings {
-        memory: content_memory(&args.memory, 1, 0)?,
-        raw: args.decode.raw,
-        keys: identities(&args.decode)?,
-        encrypted_only: args.decode.encrypted_only(),
-    };
-    if args.output.json && args.file.is_none() {
-        return Err(usage("write JSON", "the content goes to standard output: give a FILE"));
-    }
+    let get_settings = get_settings(args, 1)?;
     let start = Start {
         command: Command::Get,
         sources: vec![place.to_string()],
@@ -49,33 +39,22 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
         }),
         job: None,
     };
-    let console = Console::start(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
-    let cancel = Cancel::default();
-    signals::watch(&cancel, &console)?;
+    let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
     let stores = store_settings(&args.store, &args.given, &place);
     let client = open(&place, Side::Source, &stores, cancel.flag(), Some(&console))?;
-    let mut report = Report { totals: Totals { found: 1, ..Totals::default() }, ..Report::default() };
     let status = Arc::new(GetStatus::default());
+    let fetched = fetch(args, (&client, &place), &get_settings, &status, &console);
     let mut stored = None;
-    match fetch(args, (&client, &place), &get_settings, &status, &console) {
+    match &fetched {
         // A reader that closed the pipe needs no message.
         Ok((_, Got { checked: None, .. })) => return Ok(Exit::Incomplete),
         Ok((object, got)) => {
-            report_object(&console, &object, got);
-            report.totals.copied = 1;
-            report.totals.copied_bytes = got.len;
+            report_object(&console, object, *got);
             stored = stored_as(got.encoding, object.len);
         }
-        Err(error) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
-        Err(error) => {
-            report.corrupt = u64::from(error.kind() == ErrorKind::Corrupt);
-            report.fatal = Some(error);
-        }
+        Err(_) => {}
     }
-    report.totals.sent_bytes = status.written.load(Ordering::Relaxed);
-    report.totals.resumed_bytes = status.resumed.load(Ordering::Relaxed);
-    report.seconds = begun.elapsed().as_secs_f64();
-    let mut summary = Summary::new(Command::Get, report);
+    let mut summary = Summary::new(Command::Get, report(fetched.map(|(_, got)| got.len), &status, begun));
     let mut requests = RequestCounts::default();
     requests.add(client.requests());
     summary.requests = Some(requests);

@@ -1,22 +1,21 @@
 //! `haul get` of a file, here or on a host.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use haul_core::{BufferPool, ErrorKind, Location, Report, Result, Totals};
+use haul_core::{BufferPool, Location, Result};
 use haul_engine::Cancel;
-use haul_job::{Ends, Observer, open_file};
+use haul_job::{Ends, open_file};
 use haul_streams::get::{GetStatus, Got, Output, ReadFile, get_file};
 
-use super::get_output::{file, names, progress, stdout};
+use super::get_output::{file, names, progress, report, stdout};
 use super::output::stream_settings;
+use super::start::{ends_of_run, start_run};
 use super::stream::{report_copied, watched};
 use crate::args::{GetArgs, LinkArgs};
 use crate::exit_code::Exit;
 use crate::render::{Command, Console, Start, Summary};
-use crate::settings::{LinkSettings, content_memory, usage};
-use crate::signals;
+use crate::settings::{LinkSettings, content_memory};
 
 /// Writes a file to standard output or another file.
 ///
@@ -25,9 +24,6 @@ use crate::signals;
 pub(super) fn run(args: &GetArgs, at: &Location) -> Result<Exit> {
     let begun = Instant::now();
     let memory = content_memory(&args.memory, 1, 0)?;
-    if args.output.json && args.file.is_none() {
-        return Err(usage("write JSON", "the content goes to standard output: give a FILE"));
-    }
     let name = String::from_utf8_lossy(at.name()).into_owned();
     let start = Start {
         command: Command::Get,
@@ -35,38 +31,27 @@ pub(super) fn run(args: &GetArgs, at: &Location) -> Result<Exit> {
         destination: args.file.as_deref().map(|path| file(path, &name).display().to_string()),
         job: None,
     };
-    let console = Console::start(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
-    let cancel = Cancel::default();
-    signals::watch(&cancel, &console)?;
+    let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
     let link = LinkArgs::of_stream(&args.host, &args.connections, args.store.timeout, args.memory.max_memory);
     let mut config =
         LinkSettings::resolve(&link, &args.given)?.compressed(&args.compress, &args.given).config;
     config.pool = BufferPool::new(memory);
-    let noted = Arc::clone(&console);
-    let mut ends = Ends::new(config, Arc::new(move |text| noted.note(text)), cancel.flag());
-    let mut report = Report { totals: Totals { found: 1, ..Totals::default() }, ..Report::default() };
+    let mut ends = ends_of_run(config, &console, &cancel);
     let status = Arc::new(GetStatus::default());
+    let fetched = fetch(args, at, &mut ends, &status, (&console, &cancel));
     let mut digest = None;
-    match fetch(args, at, &mut ends, &status, (&console, &cancel)) {
+    match &fetched {
         // A reader that closed the pipe needs no message.
         Ok((_, Got { checked: None, .. })) => return Ok(Exit::Incomplete),
         Ok((read, got)) => {
             report_copied(&console, read.name.as_bytes(), got.len, (got.digest, got.sha256));
             digest = got.digest;
-            report.totals.copied = 1;
-            report.totals.copied_bytes = got.len;
         }
-        Err(error) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
-        Err(error) => {
-            report.corrupt = u64::from(error.kind() == ErrorKind::Corrupt);
-            report.fatal = Some(error);
-        }
+        Err(_) => {}
     }
+    let fetched = fetched.map(|(_, got)| got.len);
     drop(ends);
-    report.totals.sent_bytes = status.written.load(Ordering::Relaxed);
-    report.totals.resumed_bytes = status.resumed.load(Ordering::Relaxed);
-    report.seconds = begun.elapsed().as_secs_f64();
-    let mut summary = Summary::new(Command::Get, report);
+    let mut summary = Summary::new(Command::Get, report(fetched, &status, begun));
     summary.digest = digest;
     summary.is_of_files = true;
     Ok(console.finish(summary))

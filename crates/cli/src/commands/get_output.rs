@@ -4,13 +4,15 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
-use haul_core::{Error, Limit, Result, Side, Totals};
-use haul_streams::get::{GetStatus, Output};
+use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
+use haul_streams::get::{GetSettings, GetStatus, Output};
 
 use super::stream::StreamProgress;
 use crate::args::GetArgs;
 use crate::manifest::Names;
+use crate::settings::{content_memory, identities};
 
 /// Standard output, for content.
 ///
@@ -33,6 +35,34 @@ pub(super) fn progress(len: u64, status: &GetStatus) -> StreamProgress {
     let waits = status.waits.load(Ordering::Relaxed);
     let limit = if waits { Limit::Source } else { Limit::Destination };
     StreamProgress { totals, ended: true, limit }
+}
+
+/// The report of a get that fetched so many bytes.
+pub(super) fn report(fetched: Result<u64>, status: &GetStatus, begun: Instant) -> Report {
+    let mut report = Report { totals: progress(0, status).totals, ..Report::default() };
+    match fetched {
+        Ok(len) => (report.totals.copied, report.totals.copied_bytes) = (1, len),
+        Err(error) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
+        Err(error) => {
+            report.corrupt = u64::from(error.kind() == ErrorKind::Corrupt);
+            report.fatal = Some(error);
+        }
+    }
+    report.seconds = begun.elapsed().as_secs_f64();
+    report
+}
+
+/// The settings for each of so many objects.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] if the memory or a key is of no use.
+pub(super) fn get_settings(args: &GetArgs, objects: u64) -> Result<GetSettings> {
+    Ok(GetSettings {
+        memory: content_memory(&args.memory, objects, 0)?,
+        raw: args.decode.raw,
+        keys: identities(&args.decode)?,
+        encrypted_only: args.decode.encrypted_only(),
+    })
 }
 
 /// How a manifest names what is read: as the file that is written.

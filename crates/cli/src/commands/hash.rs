@@ -1,20 +1,17 @@
 //! `haul hash`.
 
-use std::sync::Arc;
-
 use haul_core::{Error, ErrorKind, Report, Result, Side};
-use haul_engine::Cancel;
 
-use haul_job::{Ends, Observer, PartReporter, merge, open_sources};
+use haul_job::{PartReporter, merge, open_sources};
 
 use super::output::showing;
+use super::start::{ends_of_run, start_run};
 use crate::args::HashArgs;
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::manifest::write_line;
-use crate::render::{Command, Console, Lines, OutputSettings, Start, Summary};
+use crate::render::{Command, Lines, OutputSettings, Start, Summary};
 use crate::settings::{LinkSettings, one_stdin, scan_options};
-use crate::signals;
 
 /// Prints the manifest of a source.
 ///
@@ -33,11 +30,8 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
         ..OutputSettings::default()
     };
     let start = Start { command: Command::Hash, sources: vec![at.to_string()], destination: None, job: None };
-    let console = Console::start(output, &start)?;
-    let cancel = Cancel::default();
-    signals::watch(&cancel, &console)?;
-    let noted = Arc::clone(&console);
-    let mut ends = Ends::new(link.config, Arc::new(move |text| noted.note(text)), cancel.flag());
+    let (console, cancel) = start_run(output, &start)?;
+    let mut ends = ends_of_run(link.config, &console, &cancel);
     let lines = Lines::stdout();
     let mut hash = || -> Result<Report> {
         let mut report = Report::default();

@@ -25,6 +25,7 @@ mod probe;
 mod put;
 mod rm;
 mod selected;
+mod start;
 mod stat;
 mod stream;
 mod sync;

@@ -49,13 +49,13 @@ pub(super) fn transfer_settings(args: &TransferArgs) -> OutputSettings {
         itemize: args.itemize_changes,
         dry_run: args.dry_run,
         strict: args.strict,
-        ..asked_for_progress(settings(&args.output), args.accepted)
+        ..asked_for_progress(settings(&args.output), &args.accepted)
     }
 }
 
 /// Applies rsync's options for progress. haul's own options take precedence.
-pub(super) fn asked_for_progress(settings: OutputSettings, accepted: AcceptedArgs) -> OutputSettings {
-    if accepted.progress && settings.progress == Showing::AsFits && !settings.quiet {
+pub(super) fn asked_for_progress(settings: OutputSettings, accepted: &AcceptedArgs) -> OutputSettings {
+    if accepted.progress() && settings.progress == Showing::AsFits && !settings.quiet {
         return OutputSettings { progress: Showing::Always, ..settings };
     }
     settings

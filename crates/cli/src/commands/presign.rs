@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use haul_core::{ErrorKind, Result, Side};
-use haul_engine::Cancel;
 use haul_object::UrlMethod;
 
 use super::print::print;
-use super::stream::open;
+use super::stream::open_alone;
 use crate::args::{MethodArg, PresignArgs};
 use crate::exit_code::Exit;
 use crate::render::print_line;
-use crate::settings::{parse_object, store_settings};
+use crate::settings::parse_object;
 
 /// Prints a signed URL on standard output, and nowhere else.
 ///
@@ -19,8 +18,7 @@ use crate::settings::{parse_object, store_settings};
 /// [`ErrorKind::Usage`] if the credentials cannot sign one, else that of reaching the store.
 pub(super) fn run(args: &PresignArgs) -> Result<Exit> {
     let place = parse_object(&args.place, &args.given)?;
-    let stores = store_settings(&args.store, &args.given, &place);
-    let client = open(&place, Side::Source, &stores, Cancel::default().flag(), None)?;
+    let client = open_alone(&place, Side::Source, &args.store, &args.given)?;
     let method = match args.method {
         MethodArg::Get => UrlMethod::Get,
         MethodArg::Put => UrlMethod::Put,

@@ -3,18 +3,17 @@
 use std::ops::ControlFlow;
 
 use haul_core::{Error, ErrorKind, ObjectPlace, Result, Side};
-use haul_engine::Cancel;
 use haul_job::{KeyPattern, exists_key, is_key_pattern};
 use haul_object::{Client, Object};
 use haul_streams::sidecar::{self, Beside};
 use haul_streams::uploads::{self, Owner};
 
-use super::selected::{Streams, selected};
-use super::stream::open;
+use super::selected::{Streams, remove_keys, selected};
+use super::stream::open_alone;
 use crate::args::RmArgs;
 use crate::exit_code::Exit;
-use crate::render::{Lines, print_error, removed_line, upload_line};
-use crate::settings::{Selection, parse_object, parse_place, store_settings, usage};
+use crate::render::{Lines, print_error, upload_line};
+use crate::settings::{Selection, parse_object, parse_place, usage};
 
 /// Removes objects or uploads.
 ///
@@ -38,8 +37,7 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     let lines = Lines::stdout();
     let mut failed = 0;
     for place in &places {
-        let stores = store_settings(&args.store, given, place);
-        let client = open(place, Side::Destination, &stores, Cancel::default().flag(), None)?;
+        let client = open_alone(place, Side::Destination, &args.store, given)?;
         failed += if args.incomplete {
             give_up(&client, place, args, &lines)?
         } else if is_key_pattern(&place.key) && !exists_key(&client, &place.key)? {
@@ -75,10 +73,10 @@ fn remove_below(
     args: &RmArgs,
     lines: &Lines,
 ) -> Result<Option<usize>> {
-    let (mut next, mut failed, mut found) = (None, 0, false);
+    let (mut failed, mut found) = (0, false);
     let mut streams = Streams::default();
-    loop {
-        let page = client.list(prefix, false, next.as_deref())?;
+    for page in client.pages(prefix, false) {
+        let page = page?;
         found |= !page.objects.is_empty();
         let keys: Vec<String> = if selection.takes_all() {
             page.objects.into_iter().map(|object| object.key).collect()
@@ -86,10 +84,6 @@ fn remove_below(
             selected(client, &page.objects, &|object| selection.takes(object), &mut streams)?
         };
         failed += remove(client, &keys, args, lines)?;
-        next = page.next;
-        if next.is_none() {
-            break;
-        }
     }
     Ok(found.then_some(failed))
 }
@@ -132,16 +126,7 @@ fn nothing(client: &Client, key: &str, cause: &str) -> Error {
 }
 
 fn remove(client: &Client, keys: &[String], args: &RmArgs, lines: &Lines) -> Result<usize> {
-    let left = if args.dry_run || keys.is_empty() { Vec::new() } else { client.remove(keys)? };
-    for (_, error) in &left {
-        print_error(error);
-    }
-    for key in keys {
-        if !args.quiet && !left.iter().any(|(other, _)| other == key) {
-            lines.write(&removed_line(&client.name(key), args.dry_run));
-        }
-    }
-    Ok(left.len())
+    remove_keys(client, keys, (args.dry_run, args.quiet), lines)
 }
 
 /// Aborts incomplete uploads. Returns the number of failures.

@@ -4,6 +4,8 @@ use haul_core::Result;
 use haul_object::{Client, Object};
 use haul_streams::sidecar::{self, Beside};
 
+use crate::render::{Lines, print_error, removed_line};
+
 /// The listed objects of which the sidecar may follow, and whether each was selected. Listings are sorted, so a later
 /// name between a key and that of its sidecar begins with the key: there are no more of them than a key has bytes.
 #[derive(Default)]
@@ -21,6 +23,24 @@ impl Streams {
     fn add(&mut self, key: &str, selected: bool) {
         self.0.push((key.to_owned(), selected));
     }
+}
+
+/// Removes objects, and prints each. Returns the number of failures, which are printed too.
+///
+/// # Errors
+/// Refused requests.
+pub(super) fn remove_keys(
+    client: &Client,
+    keys: &[String],
+    (dry_run, quiet): (bool, bool),
+    lines: &Lines,
+) -> Result<usize> {
+    let left = if dry_run || keys.is_empty() { Vec::new() } else { client.remove(keys)? };
+    left.iter().for_each(|(_, error)| print_error(error));
+    for key in keys.iter().filter(|key| !quiet && !left.iter().any(|(other, _)| other == *key)) {
+        lines.write(&removed_line(&client.name(key), dry_run));
+    }
+    Ok(left.len())
 }
 
 /// The keys of the selected objects of a page, and of their sidecars.

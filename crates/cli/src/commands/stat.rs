@@ -9,12 +9,13 @@ use haul_engine::Cancel;
 use haul_job::{Ends, KeyPattern, OpenSource, exists_key, is_key_pattern, open_sources};
 use haul_object::Client;
 
-use super::stream::open;
+use super::start::each;
+use super::stream::open_alone;
 use crate::args::{LinkArgs, StatArgs};
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::render::{Lines, Stat, print_error, print_line};
-use crate::settings::{LinkSettings, store_settings};
+use crate::settings::LinkSettings;
 
 /// Shows what is known of each location. If there are several, the failure of one is printed.
 ///
@@ -26,28 +27,14 @@ pub(super) fn run(args: &StatArgs) -> Result<Exit> {
     let link = LinkSettings::resolve(&LinkArgs::listing(args.host.clone(), args.store.timeout), &args.given)?;
     let mut ends = Ends::new(link.config, Arc::new(print_line), Cancel::default().flag());
     let mut shown = Shown { json: args.json, lines: Lines::stdout(), any: false };
-    let mut exit = Exit::Done;
-    for at in &places {
+    let exit = each(&places, |at| {
         let all = match at {
-            Location::Object(place) => objects(place, args, &mut shown),
-            at => entries(at, &mut ends, &mut shown),
+            Location::Object(place) => objects(place, args, &mut shown)?,
+            at => entries(at, &mut ends, &mut shown)?,
         };
-        match all {
-            Ok(true) => {}
-            Ok(false) => exit = Exit::Incomplete,
-            Err(error) if places.len() == 1 => return Err(error),
-            Err(error) => {
-                print_error(&error);
-                exit = Exit::Incomplete;
-            }
-        }
-    }
-    shown.lines.flush();
-    match shown.lines.failure() {
-        Some(cause) => Err(Error::new(ErrorKind::Io, Side::Local, "write to standard output", cause)),
-        None if shown.lines.is_closed() => Ok(Exit::Incomplete),
-        None => Ok(exit),
-    }
+        Ok(if all { Exit::Done } else { Exit::Incomplete })
+    })?;
+    shown.lines.end(exit)
 }
 
 /// Where the output goes.
@@ -98,8 +85,7 @@ fn options(source: &OpenSource) -> ScanOptions {
 
 /// Shows an object, a prefix or a bucket, or what matches.
 fn objects(place: &ObjectPlace, args: &StatArgs, shown: &mut Shown) -> Result<bool> {
-    let stores = store_settings(&args.store, &args.given, place);
-    let client = open(place, Side::Source, &stores, Cancel::default().flag(), None)?;
+    let client = open_alone(place, Side::Source, &args.store, &args.given)?;
     let key = &place.key;
     if is_key_pattern(key) && !exists_key(&client, key)? {
         let pattern = KeyPattern::new(&client, key)?;

@@ -9,13 +9,15 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use haul_core::event::{Action, Content, Done};
 use haul_core::{Changes, Digest, EntryKind, Limit, ObjectPlace, Progress, Result, Side, Totals};
-use haul_engine::least_eta;
+use haul_engine::{Cancel, least_eta};
 use haul_job::Observer;
 use haul_object::{Client, Object, StoreSettings};
 use haul_streams::encoding::Encoding;
 use haul_streams::get::{Checked, Got};
 
+use crate::args::{GivenArgs, StoreArgs};
 use crate::render::{Console, Stored, print_line};
+use crate::settings::store_settings;
 
 /// Interval of progress updates.
 const LOOK: Duration = Duration::from_millis(200);
@@ -55,6 +57,19 @@ pub(super) fn open(
         None => print_line(text),
     };
     haul_object::open(place, side, settings, cancel, Arc::new(notes))
+}
+
+/// Opens a store for a command that is no run.
+///
+/// # Errors
+/// [`haul_core::ErrorKind::Usage`] if the settings are invalid.
+pub(super) fn open_alone(
+    place: &ObjectPlace,
+    side: Side,
+    store: &StoreArgs,
+    given: &GivenArgs,
+) -> Result<Client> {
+    open(place, side, &store_settings(store, given, place), Cancel::default().flag(), None)
 }
 
 /// Lists an object that was downloaded, and reports if its content could not be verified.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use haul_core::{BufferPool, Compress, Location, ObjectPlace, Result, Side};
 use haul_engine::Cancel;
-use haul_job::{Ends, Observer, create_file};
+use haul_job::{Ends, create_file};
 use haul_object::{Client, PutOptions};
 use haul_streams::put::{ObjectTarget, PutTarget};
 
+use super::start::ends_of_run;
 use super::stream::open;
 use crate::args::{LinkArgs, PutArgs};
 use crate::locations::parse_location;
@@ -117,8 +118,7 @@ impl<'a> Opener<'a> {
         let mut config = LinkSettings::resolve(&link, &args.given)?.config;
         config.pool = BufferPool::new(self.memory);
         config.peer.compress = args.encode.compress.unwrap_or(Compress::Auto);
-        let noted = Arc::clone(console);
-        Ok(Some(Ends::new(config, Arc::new(move |text| noted.note(text)), self.cancel.flag())))
+        Ok(Some(ends_of_run(config, console, self.cancel)))
     }
 
     /// The targets of the stream that comes from `pipe`; empty for a single stream.

@@ -6,17 +6,17 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use haul_core::{Compare, Location, Result};
-use haul_engine::{Cancel, Delete};
+use haul_engine::Delete;
 use haul_job::{CopyJob, IndexRequest, Observer, Outcome, RemoveSources, Request};
 
 use super::output::transfer_settings;
+use super::start::start_run;
 use crate::args::TransferArgs;
 use crate::exit_code::Exit;
 use crate::jobs::Job;
 use crate::locations::parse_location;
 use crate::render::{Command, Console, Items, OutputSettings, Start, Summary};
 use crate::settings::{LinkSettings, TransferSettings, read_paths, usage};
-use crate::signals;
 use crate::stop_time;
 use crate::values::{ManifestFormat, Timetable};
 
@@ -64,9 +64,7 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
     let record = (!args.dry_run).then(|| Job::start().map(Arc::new)).transpose();
     let start =
         Start { job: record.as_ref().ok().cloned().flatten(), command: *command, sources, destination };
-    let console = Console::start(output, &start)?;
-    let cancel = Cancel::default();
-    signals::watch(&cancel, &console)?;
+    let (console, cancel) = start_run(output, &start)?;
     stop_time::watch(&args.limits, &cancel, &console)?;
     if job.is_local() {
         note_useless(&link, &console);

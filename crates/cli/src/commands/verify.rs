@@ -16,13 +16,13 @@ use haul_job::{
 };
 
 use super::output::{asked_for_progress, settings as output_settings};
+use super::start::{ends_of_run, start_run};
 use crate::args::VerifyArgs;
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::manifest::{read_manifest, verify_signature};
 use crate::render::{Command, Console, Difference, Differences, Start, Summary, metadata_difference};
 use crate::settings::{LinkSettings, VerifySettings, of_option, one_stdin, open_list, read_paths, usage};
-use crate::signals;
 
 /// Compares the destination with a source or a manifest.
 ///
@@ -54,11 +54,9 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         .with_stores(&args.store, &args.given);
     link.check_endpoint(source.iter().chain([&destination]))?;
     let files_from = list.map(|file| read_paths(file, args.filter.from0)).transpose()?;
-    let console = Console::start(asked_for_progress(output_settings(&args.output), args.accepted), &start)?;
-    let cancel = Cancel::default();
-    signals::watch(&cancel, &console)?;
-    let noted = Arc::clone(&console);
-    let ends = Ends::new(link.config, Arc::new(move |text| noted.note(text)), cancel.flag());
+    let (console, cancel) =
+        start_run(asked_for_progress(output_settings(&args.output), &args.accepted), &start)?;
+    let ends = ends_of_run(link.config, &console, &cancel);
     let signers = args.allowed_signers.as_deref();
     let mut verify = Verify { ends, destination, console, cancel, differences: Differences::default() };
     let report = match (&source, &args.manifest) {

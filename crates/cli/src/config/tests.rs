@@ -93,7 +93,7 @@ fn what_is_typed_removes_what_excludes_it() {
 fn filter_rules_follow_those_of_the_command_line() {
     let files = ["[defaults]\nexclude = ['*.tmp']\n", "[copy]\nexclude = ['lost+found']\ninclude = 'x'\n"];
     let args = copy("haul copy --exclude a a b", &[], &files);
-    let told = format!("{:?}", args.transfer.filter.words);
+    let told = format!("{:?}", args.transfer.filter.rules.0);
     let at = |word: &str| told.find(&format!("\"{word}\"")).unwrap();
     assert!(at("a") < at("*.tmp") && at("*.tmp") < at("lost+found") && at("lost+found") < at("x"), "{told}");
 }
@@ -286,7 +286,7 @@ fn without_given(text: &str) -> String {
 fn only_names_of_files_are_below_the_home_directory() {
     let text = "[defaults]\nexclude = ['~/a']\nexclude-from = '~/rules'\nremote-haul = '~/bin/haul'\nca-cert = '~/ca'\n";
     let args = copy(SRC_DST, &[], &[text]).transfer;
-    let words = format!("{:?}", args.filter.words);
+    let words = format!("{:?}", args.filter.rules.0);
     assert!(words.contains("\"~/a\"") && words.contains("\"/home/a/rules\""), "{words}");
     assert_eq!(
         (args.link.host.remote_haul.as_str(), args.store.address.ca_cert.as_deref()),

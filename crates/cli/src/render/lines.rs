@@ -1,9 +1,12 @@
 //! Lines on standard output, for programs and pipes.
 
 use haul_core::sync::Mutex;
+use haul_core::{Error, ErrorKind, Result, Side};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
+
+use crate::exit_code::Exit;
 
 /// Buffered standard output. The first failure is kept and nothing is written after it.
 pub(crate) struct Lines(Mutex<State>);
@@ -39,6 +42,19 @@ impl Lines {
     /// Flushes the buffer.
     pub(crate) fn flush(&self) {
         self.0.lock().attempt(BufWriter::flush);
+    }
+
+    /// The end of a command that only prints, with this exit code. A reader that closed the pipe needs no message.
+    ///
+    /// # Errors
+    /// The write error, if there was one other than a closed pipe.
+    pub(crate) fn end(&self, exit: Exit) -> Result<Exit> {
+        self.flush();
+        match self.failure() {
+            Some(cause) => Err(Error::new(ErrorKind::Io, Side::Local, "write to standard output", cause)),
+            None if self.is_closed() => Ok(Exit::Incomplete),
+            None => Ok(exit),
+        }
     }
 
     /// Whether the reader closed the pipe or a write failed.

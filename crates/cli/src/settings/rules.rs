@@ -39,7 +39,7 @@ pub(crate) fn read_rules(args: &FilterArgs) -> Result<Rules> {
         [Prefixes::Rules, Prefixes::Old { include: false }, Prefixes::Old { include: true }].map(format);
     let mut reader = Reader::default();
     let mut rsync_filters = 0;
-    for word in &args.words {
+    for word in &args.rules.0 {
         match word {
             FilterWord::Exclude(text) => reader.add(text.as_bytes(), &exclude)?,
             FilterWord::Include(text) => reader.add(text.as_bytes(), &include)?,
@@ -185,10 +185,12 @@ impl Reader {
 mod tests {
     use haul_core::filter::Rule;
 
+    use crate::args::RuleArgs;
+
     use super::*;
 
     fn read(words: Vec<FilterWord>) -> Result<Vec<Item>> {
-        read_rules(&FilterArgs { words, ..FilterArgs::default() }).map(|rules| rules.items)
+        read_rules(&FilterArgs { rules: RuleArgs(words), ..FilterArgs::default() }).map(|rules| rules.items)
     }
 
     fn from_text(text: &[u8], nul: bool, include: bool) -> Vec<Item> {
@@ -251,7 +253,7 @@ mod tests {
     #[test]
     fn tags_go_before_rules() {
         let args = FilterArgs {
-            words: vec![FilterWord::Include("*".into())],
+            rules: RuleArgs(vec![FilterWord::Include("*".into())]),
             exclude_if_present: vec![".nobackup".into(), ".nobackup".into()],
             exclude_caches: true,
             ..FilterArgs::default()
@@ -265,7 +267,12 @@ mod tests {
     #[test]
     fn delete_excluded_leaves_plain_rules_to_the_source() {
         let words = vec![FilterWord::Exclude("a".into()), FilterWord::Filter("P b".into())];
-        let args = FilterArgs { words, delete_excluded: true, cvs_exclude: true, ..FilterArgs::default() };
+        let args = FilterArgs {
+            rules: RuleArgs(words),
+            delete_excluded: true,
+            cvs_exclude: true,
+            ..FilterArgs::default()
+        };
         let found = read_rules(&args).unwrap().items;
         let expected = [Rule::exclude("a").at(Sides::Source), Rule::exclude("b").at(Sides::Destination)];
         assert_eq!(found[..2], items(expected));

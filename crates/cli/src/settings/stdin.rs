@@ -22,7 +22,7 @@ fn merged(rule: &[u8]) -> Option<&OsStr> {
 /// # Errors
 /// [`haul_core::ErrorKind::Usage`] if there are two.
 pub(crate) fn one_stdin(filter: &FilterArgs, list: Option<&OsStr>) -> Result<()> {
-    let files = filter.words.iter().filter_map(|word| match word {
+    let files = filter.rules.0.iter().filter_map(|word| match word {
         FilterWord::ExcludeFrom(file) | FilterWord::IncludeFrom(file) => Some(file.as_os_str()),
         FilterWord::Filter(rule) => merged(rule.as_bytes()),
         FilterWord::Exclude(_) | FilterWord::Include(_) | FilterWord::RsyncFilter => None,

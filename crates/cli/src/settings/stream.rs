@@ -64,6 +64,9 @@ pub(crate) fn check_get(args: &GetArgs, at: &Location) -> Result<()> {
         let hint = "use `haul copy SRC DST` for another place; write ./NAME if the name has a colon";
         return Err(error.on(file.as_os_str().as_bytes()).with_hint(hint));
     }
+    if args.output.json && args.file.is_none() {
+        return Err(usage("write JSON", "the content goes to standard output: give a FILE"));
+    }
     if is_object(at) {
         let is_typed =
             args.compress.wish().is_some() && !args.given.has("compress") && !args.given.has("zstd");

@@ -24,6 +24,16 @@ impl Client {
         self.positions.went_on(next, &page, before);
         Ok(page)
     }
+
+    /// Lists the objects under `prefix` page by page; with `delimiter`, up to the next slash. An error is the last item.
+    pub fn pages(&self, prefix: &str, delimiter: bool) -> impl Iterator<Item = Result<ListPage>> {
+        let mut left = Some(None::<String>);
+        std::iter::from_fn(move || {
+            let page = self.list(prefix, delimiter, left.take()?.as_deref());
+            left = page.as_ref().ok().and_then(|page| page.next.clone()).map(Some);
+            Some(page)
+        })
+    }
 }
 
 /// Checks that a page has only names under the prefix, and some name that is new after the pages `before` it.

@@ -3,8 +3,7 @@
 use clap::builder::{ArgPredicate, PossibleValuesParser};
 use clap::{Arg, ArgAction, Command, Id};
 
-use super::lookup::words;
-use super::word::{Verdict, Word};
+use super::word::{Verdict, Word, words};
 
 /// Adds the accepted words to a command. They are hidden from its help.
 pub(crate) fn define(command: Command) -> Command {
@@ -16,8 +15,8 @@ fn add(command: Command, word: &Word) -> Command {
     match word.verdict {
         Verdict::Hint(_) => command,
         Verdict::Default => command.arg(flag(word)),
-        Verdict::DefaultValue(values) => {
-            let arg = named(word).action(ArgAction::Append).value_parser(PossibleValuesParser::new(values));
+        Verdict::DefaultValue(value) => {
+            let arg = named(word).action(ArgAction::Append).value_parser(PossibleValuesParser::new([value]));
             command.arg(arg.value_name("VALUE").ignore_case(true))
         }
         Verdict::Undoes(option) => {
@@ -71,7 +70,7 @@ fn flag(word: &Word) -> Arg {
 
 fn named(word: &Word) -> Arg {
     let mut arg = Arg::new(id(word)).hide(true);
-    for name in word.names {
+    for name in &word.names {
         arg = match (name.strip_prefix("--"), short(name)) {
             (Some(long), _) if arg.get_long().is_none() => arg.long(long),
             (Some(long), _) => arg.alias(long),

@@ -1,27 +1,11 @@
 //! Finds words in the table, and words the advice.
 
 use super::behind::{BEHIND, Shape};
-use super::commands::{ALIASES, COMMANDS};
-use super::word::{Tool, Verdict, Word};
-use super::{aws, rclone, robocopy, rsync, rsync_refused, ssh, tuning, xbcloud};
+use super::commands::{ALIASES, refused};
+use super::word::{Verdict, words};
 
 /// Tools are named in an error only if there are few.
 const FEW: usize = 2;
-
-/// The whole table.
-pub(super) fn words() -> impl Iterator<Item = &'static Word> {
-    let files = [
-        rsync::WORDS,
-        rsync_refused::WORDS,
-        rclone::WORDS,
-        tuning::WORDS,
-        ssh::WORDS,
-        xbcloud::WORDS,
-        aws::WORDS,
-        robocopy::WORDS,
-    ];
-    files.into_iter().flatten()
-}
 
 /// The name in haul of a command.
 pub(crate) fn canonical(command: &str) -> &str {
@@ -38,7 +22,7 @@ pub(crate) fn option_advice(command: &str, name: &str) -> Option<String> {
     let own = canonical(command);
     let refused = words().find_map(|word| match word.verdict {
         Verdict::Hint(advice) if word.at.contains(&own) && word.names.contains(&name) => {
-            Some((word.tools, advice))
+            Some((&word.tools, advice))
         }
         _ => None,
     });
@@ -49,7 +33,7 @@ pub(crate) fn option_advice(command: &str, name: &str) -> Option<String> {
 
 /// The advice for a command of another tool.
 pub(crate) fn command_advice(command: &str) -> Option<&'static str> {
-    COMMANDS.iter().find(|(names, _)| names.contains(&command)).map(|(_, advice)| *advice)
+    refused().find(|(names, _)| names.contains(&command)).map(|(_, advice)| advice)
 }
 
 /// The error for a value that another tool takes behind `name`, which is an option without value in haul.
@@ -66,7 +50,7 @@ fn behind(command: &str, name: &str, value: &str, fits: impl Fn(Shape) -> bool) 
     let own = canonical(command);
     let mut rows = BEHIND.iter().filter(|row| row.name == name && row.at.contains(&own));
     let row = rows.find(|row| fits(row.shape))?;
-    Some(format!("`{name} {value}`{} is not an option of `haul {command}`: {}", of(row.tools), row.advice))
+    Some(format!("`{name} {value}`{} is not an option of `haul {command}`: {}", of(&row.tools), row.advice))
 }
 
 /// The same for a value without a blank before it, as in `-P2222`: clap reports its first letter as an option.
@@ -79,7 +63,6 @@ pub(crate) fn attached(command: &str, word: &str) -> Option<String> {
 }
 
 /// ` of rsync and rclone`.
-fn of(tools: &[Tool]) -> String {
-    let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
-    if names.len() > FEW { String::new() } else { format!(" of {}", names.join(" and ")) }
+fn of(tools: &[&str]) -> String {
+    if tools.len() > FEW { String::new() } else { format!(" of {}", tools.join(" and ")) }
 }

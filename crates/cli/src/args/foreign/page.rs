@@ -6,9 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use super::behind::BEHIND;
-use super::commands::{ALIASES, COMMANDS, moves, sums};
-use super::lookup::words;
-use super::word::{Tool, Verdict};
+use super::commands::{ALIASES, moves, refused, sums};
+use super::word::{TOOLS, Verdict, words};
 
 /// The line before the tables.
 const MARK: &str = "<!-- The rest is generated: SNAPSHOTS=renew cargo test -p haul coming_from -->\n";
@@ -16,9 +15,7 @@ const MARK: &str = "<!-- The rest is generated: SNAPSHOTS=renew cargo test -p ha
 fn verdict(verdict: Verdict) -> String {
     match verdict {
         Verdict::Default => "accepted: haul always does that".to_owned(),
-        Verdict::DefaultValue(values) => {
-            format!("accepted with `{}`: haul always does that", values.join("`, `"))
-        }
+        Verdict::DefaultValue(value) => format!("accepted with `{value}`: haul always does that"),
         Verdict::Undoes(option) => format!("accepted: the default; undoes an earlier `{option}`"),
         Verdict::Same(option) => format!("accepted: the same as `{option}`"),
         Verdict::Means(option, value) => format!("accepted: the same as `{option} {value}`"),
@@ -33,17 +30,17 @@ fn row(text: &mut String, words: &str, at: &[&str], haul: &str) {
 
 fn tables() -> String {
     let mut text = String::new();
-    for tool in Tool::ALL {
-        let _ = write!(text, "\n## {}\n\n| word | `haul ...` | with haul |\n|---|---|---|\n", tool.name());
+    for tool in TOOLS {
+        let _ = write!(text, "\n## {tool}\n\n| word | `haul ...` | with haul |\n|---|---|---|\n");
         let own = || words().filter(move |word| word.tools.contains(&tool));
         let is_hint = |verdict: &Verdict| matches!(verdict, Verdict::Hint(_));
         let sorted =
             own().filter(|word| !is_hint(&word.verdict)).chain(own().filter(|word| is_hint(&word.verdict)));
         for word in sorted {
-            row(&mut text, &format!("`{}`", word.names.join("` `")), word.at, &verdict(word.verdict));
+            row(&mut text, &format!("`{}`", word.names.join("` `")), &word.at, &verdict(word.verdict));
         }
         for behind in BEHIND.iter().filter(|behind| behind.tools.contains(&tool)) {
-            row(&mut text, &format!("`{}` with a value", behind.name), behind.at, behind.advice);
+            row(&mut text, &format!("`{}` with a value", behind.name), &behind.at, behind.advice);
         }
     }
     text.push_str("\n## Commands\n\n| command | with haul |\n|---|---|\n");
@@ -55,7 +52,7 @@ fn tables() -> String {
         };
         let _ = writeln!(text, "| `{alias}` | accepted: the same as `haul {name}{option}` |");
     }
-    for (names, advice) in COMMANDS {
+    for (names, advice) in refused() {
         let _ = writeln!(text, "| `{}` | {advice} |", names.join("` `"));
     }
     text

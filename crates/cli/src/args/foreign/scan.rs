@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::{Arg, Command};
 
 use super::lookup::{canonical, option_advice, with_key, with_value};
-use super::word::{Tool, Verdict};
+use super::word::{Verdict, words};
 
 /// A word of the command line that is no option.
 struct Found<'a> {
@@ -67,8 +67,8 @@ fn switch<'a>(command: &str, text: &'a OsStr) -> Option<(&'static str, &'a str)>
     // Only in capitals: `/dst` is a path.
     let name = text.split(':').next().unwrap_or(text);
     let own = canonical(command);
-    let mut words = super::lookup::words().filter(|word| {
-        word.tools == [Tool::Robocopy] && word.at.contains(&own) && matches!(word.verdict, Verdict::Hint(_))
+    let mut words = words().filter(|word| {
+        word.tools == ["robocopy"] && word.at.contains(&own) && matches!(word.verdict, Verdict::Hint(_))
     });
     words.find_map(|word| word.names.iter().find(|other| **other == name)).map(|name| (*name, text))
 }
@@ -119,7 +119,8 @@ fn last_option(command: &Command, word: &str) -> Option<(String, bool)> {
     last
 }
 
-fn has_long(arg: &Arg, long: &str) -> bool {
+/// Whether an option has this long name or alias.
+pub(crate) fn has_long(arg: &Arg, long: &str) -> bool {
     arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|all| all.contains(&long))
 }
 

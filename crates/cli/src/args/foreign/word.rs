@@ -1,107 +1,98 @@
 //! A word of another tool, and what haul does with it.
 
-use Tool::{Aws, Fpsync, Mc, Mscp, Rclone, Robocopy, Rsync, S5cmd, Scp, Xbcloud};
+use std::sync::LazyLock;
 
-/// A tool that people come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tool {
-    Rsync,
-    Rclone,
-    Scp,
-    Mscp,
-    Fpsync,
-    Xbcloud,
-    Aws,
-    S5cmd,
-    Mc,
-    Robocopy,
+use super::table::rows;
+use crate::args::COMMANDS;
+
+/// The tools, in the order of the documentation.
+#[cfg(test)]
+pub(super) const TOOLS: [&str; 10] =
+    ["rsync", "rclone", "scp", "mscp", "fpsync", "xbcloud", "aws s3", "s5cmd", "mc", "robocopy"];
+
+/// Commands that the tables name together.
+const SETS: [(&str, &[&str]); 11] = [
+    // All commands that take locations.
+    ("all", &COMMANDS),
+    // Commands that write trees.
+    ("trees", &["copy", "sync"]),
+    // Commands with the options of `copy` that compare.
+    ("compares", &["copy", "sync", "verify"]),
+    // Commands that read trees, also from hosts and stores.
+    ("reads", &["copy", "sync", "verify", "hash"]),
+    // Commands that take hosts.
+    ("hosts", &["copy", "sync", "verify", "hash", "plan", "probe"]),
+    // Commands that select by size and age.
+    ("selects", &["copy", "sync", "verify", "hash", "plan", "probe", "ls", "rm"]),
+    // Commands for streams.
+    ("streams", &["put", "get"]),
+    // Commands for objects.
+    ("objects", &["put", "get", "ls", "rm"]),
+    // Commands that use object stores.
+    ("stores", &["copy", "sync", "verify", "hash", "put", "get", "ls", "rm", "stat", "mb", "rb", "presign"]),
+    // Commands with `--json`.
+    ("reports", &["copy", "sync", "verify", "plan", "probe", "put", "get", "ls"]),
+    // Commands with `--log-file`.
+    ("logged", &["copy", "sync", "verify", "plan", "probe", "put", "get"]),
+];
+
+/// The commands that a row names.
+pub(super) fn commands(names: &'static str) -> Vec<&'static str> {
+    let set = |name: &str| SETS.iter().find(|(set, _)| *set == name).map(|(_, commands)| *commands);
+    names.split(' ').flat_map(|name| set(name).map_or(vec![name], <[_]>::to_vec)).collect()
 }
 
-impl Tool {
-    /// All tools, in the order of the documentation.
-    #[cfg(test)]
-    pub(crate) const ALL: [Self; 10] = [Rsync, Rclone, Scp, Mscp, Fpsync, Xbcloud, Aws, S5cmd, Mc, Robocopy];
-
-    /// The name of the program.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Rsync => "rsync",
-            Rclone => "rclone",
-            Scp => "scp",
-            Mscp => "mscp",
-            Fpsync => "fpsync",
-            Xbcloud => "xbcloud",
-            Aws => "aws s3",
-            S5cmd => "s5cmd",
-            Mc => "mc",
-            Robocopy => "robocopy",
-        }
-    }
+/// The tools that a row names.
+pub(super) fn tools(names: &'static str) -> Vec<&'static str> {
+    names.split(", ").collect()
 }
 
-/// What haul does with a word.
+/// What haul does with a word. `words.txt` explains each.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Verdict {
-    /// haul always does this: accepted, without effect.
     Default,
-    /// Accepted with these values, which mean what haul always does.
-    DefaultValue(&'static [&'static str]),
-    /// haul does this by default: accepted, and undoes the given option of haul if it comes later.
+    DefaultValue(&'static str),
     Undoes(&'static str),
-    /// The same as an option of haul, with its values.
     Same(&'static str),
-    /// The same as an option of haul with one value.
     Means(&'static str, &'static str),
     /// Refused with this advice.
     Hint(&'static str),
 }
 
+impl Verdict {
+    fn parse(text: &'static str) -> Self {
+        match text.splitn(3, ' ').collect::<Vec<_>>()[..] {
+            ["default"] => Self::Default,
+            ["default", value] => Self::DefaultValue(value),
+            ["undoes", option] => Self::Undoes(option),
+            ["same", option] => Self::Same(option),
+            ["means", option, value] => Self::Means(option, value),
+            _ => Self::Hint(text),
+        }
+    }
+}
+
 /// A row of the table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Word {
-    /// Long names with `--`, short ones with `-`, those of robocopy with `/`.
-    pub(crate) names: &'static [&'static str],
+    pub(super) names: Vec<&'static str>,
     /// The tools that have the word.
-    pub(crate) tools: &'static [Tool],
+    pub(super) tools: Vec<&'static str>,
     /// The commands of haul that the row is for.
-    pub(crate) at: &'static [&'static str],
-    /// What haul does with it.
-    pub(crate) verdict: Verdict,
+    pub(super) at: Vec<&'static str>,
+    pub(super) verdict: Verdict,
 }
 
-/// A row.
-pub(super) const fn word(
-    names: &'static [&'static str],
-    tools: &'static [Tool],
-    at: &'static [&'static str],
-    verdict: Verdict,
-) -> Word {
-    Word { names, tools, at, verdict }
+/// The whole table.
+pub(super) fn words() -> impl Iterator<Item = &'static Word> {
+    static WORDS: LazyLock<Vec<Word>> = LazyLock::new(|| {
+        let word = |[names, of, at, verdict]: [&'static str; 4]| Word {
+            names: names.split(' ').collect(),
+            tools: tools(of),
+            at: commands(at),
+            verdict: Verdict::parse(verdict),
+        };
+        rows(include_str!("words.txt")).map(word).collect()
+    });
+    WORDS.iter()
 }
-
-/// Commands that write trees.
-pub(super) const TREES: &[&str] = &["copy", "sync"];
-/// Commands with the options of `copy` that compare.
-pub(super) const COMPARES: &[&str] = &["copy", "sync", "verify"];
-/// Commands that read trees, also from hosts and stores.
-pub(super) const READS: &[&str] = &["copy", "sync", "verify", "hash"];
-/// Commands that take hosts.
-pub(super) const HOSTS: &[&str] = &["copy", "sync", "verify", "hash", "plan", "probe"];
-/// Commands that select by size and age.
-pub(super) const SELECTS: &[&str] = &["copy", "sync", "verify", "hash", "plan", "probe", "ls", "rm"];
-/// Commands for streams.
-pub(super) const STREAMS: &[&str] = &["put", "get"];
-/// Commands for objects.
-pub(super) const OBJECTS: &[&str] = &["put", "get", "ls", "rm"];
-/// Commands that use object stores.
-pub(super) const STORES: &[&str] =
-    &["copy", "sync", "verify", "hash", "put", "get", "ls", "rm", "stat", "mb", "rb", "presign"];
-/// Commands with `--json`.
-pub(super) const REPORTS: &[&str] = &["copy", "sync", "verify", "plan", "probe", "put", "get", "ls"];
-/// Commands with `--log-file`.
-pub(super) const LOGGED: &[&str] = &["copy", "sync", "verify", "plan", "probe", "put", "get"];
-/// All commands that take locations.
-pub(super) const ALL: &[&str] = &[
-    "copy", "sync", "verify", "hash", "put", "get", "ls", "rm", "stat", "mb", "rb", "presign", "plan",
-    "probe",
-];

@@ -3,15 +3,14 @@
 use std::ops::ControlFlow;
 
 use haul_core::{Error, ErrorKind, ObjectPlace, Result, Side};
-use haul_engine::Cancel;
 use haul_job::{KeyPattern, exists_key, is_key_pattern};
 use haul_object::{Client, Object};
 
 use crate::args::LsArgs;
-use crate::commands::stream::open;
+use crate::commands::stream::open_alone;
 use crate::exit_code::Exit;
 use crate::render::{Lines, object_json, object_line, prefix_json, prefix_line, total_json, total_line};
-use crate::settings::{Selection, store_settings};
+use crate::settings::Selection;
 
 /// Lists objects, below a heading.
 ///
@@ -19,18 +18,14 @@ use crate::settings::{Selection, store_settings};
 /// [`ErrorKind::NotFound`] if no object has the prefix or matches; [`ErrorKind::Usage`] if nothing can match the
 /// selection; errors of the store.
 pub(super) fn list(place: &ObjectPlace, args: &LsArgs, heading: &[u8]) -> Result<Exit> {
-    let stores = store_settings(&args.store, &args.given, place);
-    let client = open(place, Side::Source, &stores, Cancel::default().flag(), None)?;
+    let client = open_alone(place, Side::Source, &args.store, &args.given)?;
     let selection = Selection::new(&args.select)?;
     let is_pattern = is_key_pattern(&place.key) && !exists_key(&client, &place.key)?;
     let (client, lines) = (&client, Lines::stdout());
     let mut listing = Listing { client, args, selection, lines, heading, count: 0, len: 0 };
     let cause = if is_pattern { "no object matches the pattern" } else { "no object has this prefix" };
     let found = if is_pattern { listing.matches(&place.key)? } else { listing.below(&place.key)? };
-    if listing.lines.is_closed() {
-        return listing.closed();
-    }
-    if !found && !place.key.is_empty() {
+    if !found && !place.key.is_empty() && !listing.lines.is_closed() {
         return Err(Error::new(ErrorKind::NotFound, Side::Source, "list", cause).on(place.to_string()));
     }
     listing.end()
@@ -51,15 +46,15 @@ impl Listing<'_> {
     /// Lists what is below a prefix. Returns whether there is anything.
     fn below(&mut self, prefix: &str) -> Result<bool> {
         let recursive = self.args.recursive || self.args.totals_only;
-        let (mut next, mut found) = (None, false);
-        loop {
-            let page = self.client.list(prefix, !recursive, next.as_deref())?;
+        let mut found = false;
+        for page in self.client.pages(prefix, !recursive) {
+            let page = page?;
             found |= self.page(page.objects.iter(), &page.prefixes)?;
-            next = page.next;
-            if next.is_none() || self.lines.is_closed() {
-                return Ok(found);
+            if self.lines.is_closed() {
+                break;
             }
         }
+        Ok(found)
     }
 
     /// Lists what matches a pattern. Returns whether anything does.
@@ -82,7 +77,7 @@ impl Listing<'_> {
     fn page<'o>(&mut self, objects: impl Iterator<Item = &'o Object>, prefixes: &[String]) -> Result<bool> {
         let json = self.args.json;
         let mut found = !prefixes.is_empty();
-        self.begin();
+        self.lines.write(std::mem::take(&mut self.heading));
         for prefix in prefixes {
             self.lines.write(&if json { prefix_json(prefix) } else { prefix_line(prefix) });
         }
@@ -101,10 +96,6 @@ impl Listing<'_> {
         Ok(found)
     }
 
-    fn begin(&mut self) {
-        self.lines.write(std::mem::take(&mut self.heading));
-    }
-
     fn end(&mut self) -> Result<Exit> {
         if self.args.summarize || self.args.totals_only {
             let (count, len) = (self.count, self.len);
@@ -113,16 +104,7 @@ impl Listing<'_> {
             } else {
                 total_line("object", count, len)
             });
-            self.lines.flush();
         }
-        if self.lines.is_closed() { self.closed() } else { Ok(Exit::Done) }
-    }
-
-    fn closed(&self) -> Result<Exit> {
-        match self.lines.failure() {
-            // A reader that closed the pipe needs no message.
-            None => Ok(Exit::Incomplete),
-            Some(cause) => Err(Error::new(ErrorKind::Io, Side::Local, "write to standard output", cause)),
-        }
+        self.lines.end(Exit::Done)
     }
 }

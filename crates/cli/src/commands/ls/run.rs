@@ -5,9 +5,10 @@ use haul_job::Ends;
 
 use super::{objects, tree};
 use crate::args::LsArgs;
+use crate::commands::start::each;
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
-use crate::render::{heading_json, heading_line, print_error};
+use crate::render::{heading_json, heading_line};
 
 /// Lists what is at the locations. If there are several, the failure of one is printed.
 ///
@@ -16,24 +17,17 @@ use crate::render::{heading_json, heading_line, print_error};
 pub(in crate::commands) fn run(args: &LsArgs) -> Result<Exit> {
     let places = args.places.iter().map(|text| parse_location(text, &args.given));
     let places = places.collect::<Result<Vec<Location>>>()?;
-    let mut ends = None;
-    if let [only] = &places[..] {
-        return one(only, args, &[], &mut ends);
-    }
-    let mut exit = Exit::Done;
-    for (number, place) in places.iter().enumerate() {
+    let (mut ends, mut is_first) = (None, true);
+    each(&places, |place| {
         let name = place.to_string();
-        let heading = if args.json { heading_json(&name) } else { heading_line(&name, number == 0) };
-        match one(place, args, &heading, &mut ends) {
-            Ok(Exit::Done) => {}
-            Ok(_) => exit = Exit::Incomplete,
-            Err(error) => {
-                print_error(&error);
-                exit = Exit::Incomplete;
-            }
-        }
-    }
-    Ok(exit)
+        let is_first = std::mem::take(&mut is_first);
+        let heading = match places.len() {
+            1 => Vec::new(),
+            _ if args.json => heading_json(&name),
+            _ => heading_line(&name, is_first),
+        };
+        one(place, args, &heading, &mut ends)
+    })
 }
 
 /// Lists one location, below a heading.

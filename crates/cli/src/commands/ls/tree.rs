@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use haul_core::sync::Mutex;
-use haul_core::{Entry, Error, ErrorKind, Links, Location, Result, ScanBatch, ScanOptions, Side};
+use haul_core::{Entry, Links, Location, Result, ScanBatch, ScanOptions};
 use haul_engine::Cancel;
 use haul_job::{Ends, OpenSource, open_sources};
 
@@ -168,12 +168,7 @@ impl<'a> Listing<'a> {
             let total =
                 if self.args.json { total_json("files", files, len) } else { total_line("file", files, len) };
             self.lines.write(&total);
-            self.lines.flush();
         }
-        if let Some(cause) = self.lines.failure() {
-            return Err(Error::new(ErrorKind::Io, Side::Local, "write to standard output", cause));
-        }
-        // A reader that closed the pipe needs no message.
-        Ok(if self.failed || self.lines.is_closed() { Exit::Incomplete } else { Exit::Done })
+        self.lines.end(if self.failed { Exit::Incomplete } else { Exit::Done })
     }
 }

@@ -17,11 +17,11 @@ use super::lists::Lists;
 use crate::args::PlanArgs;
 use crate::commands::found::show_found;
 use crate::commands::output::settings;
+use crate::commands::start::{ends_of_run, start_run};
 use crate::exit_code::Exit;
 use crate::locations::parse_file_location;
 use crate::render::{Command, Console, Estimated, Planned, Start, Summary};
 use crate::settings::{LinkSettings, one_stdin, scan_options, usage};
-use crate::signals;
 
 /// Interval of progress updates.
 const LOOK: Duration = Duration::from_millis(200);
@@ -44,11 +44,8 @@ pub(in crate::commands) fn run(args: &PlanArgs) -> Result<Exit> {
     }
     let lists = Lists::new(args.lists.as_deref(), args.unfit.as_deref(), args.filter.from0)?;
     let start = Start { command: Command::Plan, sources: vec![at.to_string()], destination: None, job: None };
-    let console = Console::start(settings(&args.output), &start)?;
-    let cancel = Cancel::default();
-    signals::watch(&cancel, &console)?;
-    let noted = Arc::clone(&console);
-    let ends = Ends::new(link.config, Arc::new(move |text| noted.note(text)), cancel.flag());
+    let (console, cancel) = start_run(settings(&args.output), &start)?;
+    let ends = ends_of_run(link.config, &console, &cancel);
     let begun = Instant::now();
     let looked =
         Looker { at, scan, links: args.links.links(), request, console: &console, cancel: &cancel, begun }

@@ -1,20 +1,17 @@
 //! Runs `haul probe`.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_core::{ErrorKind, Report, Result};
-use haul_engine::Cancel;
-use haul_job::{Ends, Observer};
 
 use super::state::Probe;
 use crate::args::ProbeArgs;
 use crate::commands::output::settings;
+use crate::commands::start::{ends_of_run, start_run};
 use crate::exit_code::Exit;
 use crate::locations::parse_file_location;
-use crate::render::{Command, Console, Start, Summary};
+use crate::render::{Command, Start, Summary};
 use crate::settings::{LinkSettings, one_stdin, scan_options, usage};
-use crate::signals;
 
 /// Measures source, destination and link, or looks for problems.
 ///
@@ -36,11 +33,8 @@ pub(in crate::commands) fn run(args: &ProbeArgs) -> Result<Exit> {
         destination: destination.as_ref().map(ToString::to_string),
         job: None,
     };
-    let console = Console::start(settings(&args.output), &start)?;
-    let cancel = Cancel::default();
-    signals::watch(&cancel, &console)?;
-    let noted = Arc::clone(&console);
-    let ends = Ends::new(link.config, Arc::new(move |text| noted.note(text)), cancel.flag());
+    let (console, cancel) = start_run(settings(&args.output), &start)?;
+    let ends = ends_of_run(link.config, &console, &cancel);
     let quick = args.quick.map(|seconds| Duration::from_secs(seconds.into()));
     let streams = args.link.connections.streams;
     let mut probe = Probe { ends, scan, quick, streams, console, cancel, begun: Instant::now() };
