@@ -4,7 +4,7 @@
 //! connections of their own that log in with keys (BatchMode). If that is refused, they go through the first
 //! connection, which is a control master.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -77,11 +77,7 @@ impl SshDialer {
     }
 
     fn socket(&self) -> Option<PathBuf> {
-        self.dir().as_ref().map(|dir| dir.path().join("c"))
-    }
-
-    fn dir(&self) -> MutexGuard<'_, Option<TempDir>> {
-        self.dir.lock()
+        self.dir.lock().as_ref().map(|dir| dir.path().join("c"))
     }
 
     /// The whole command of a connection.
@@ -192,7 +188,7 @@ impl Dial for SshDialer {
     }
 
     fn fall_back(&self) -> bool {
-        let master = self.dir().is_some() || self.options.user_master;
+        let master = self.dir.lock().is_some() || self.options.user_master;
         let next = if master { THROUGH_FIRST } else { NONE };
         self.further.compare_exchange(DIRECT, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() && master
     }
@@ -210,7 +206,7 @@ impl Dial for SshDialer {
 
     fn clean(&self) {
         // Removes the directory now, as threads that hold this dialer may still run when the program exits.
-        self.dir().take();
+        self.dir.lock().take();
     }
 
     fn hosts(&self) -> Vec<String> {
