@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use haul_core::{BufferPool, Limiter, Source};
+use haul_core::{BufferPool, Source};
 use haul_engine::Cancel;
 use haul_testkit::conformance::{End, Keeps, Subject};
 use haul_testkit::ends::{MemSink, MemSource, MemTree};
 
-use super::rate_limited::RateLimited;
-use super::rootless::Rootless;
+use super::job_source::JobSource;
 
 fn decorated(
     name: &'static str,
@@ -28,15 +27,12 @@ fn decorated(
 
 #[test]
 fn paced() {
-    let pace = |source| {
-        let limit = Arc::new(Limiter::default());
-        Arc::new(RateLimited { source, limit, cancel: Cancel::default() }) as Arc<dyn Source>
-    };
+    let pace = |source| JobSource::limited(source, &Arc::default(), &Cancel::default());
     decorated("paced", Keeps::everything(), pace).check_source();
 }
 
 #[test]
 fn rootless() {
     let keeps = Keeps { root_in_scan: false, ..Keeps::everything() };
-    decorated("rootless", keeps, |source| Arc::new(Rootless(source))).check_source();
+    decorated("rootless", keeps, JobSource::rootless).check_source();
 }

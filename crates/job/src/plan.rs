@@ -14,6 +14,7 @@ use haul_engine::{Cancel, Selection};
 
 use super::ends::Ends;
 use super::errors::usage;
+use super::job_source::JobSource;
 use super::merge::add_failure;
 use super::mistakes::{refuse_unit, surprise};
 use super::observer::Observer;
@@ -21,7 +22,6 @@ use super::overlap::refuse_overlap;
 use super::place::{Landing, destination_place, dir_place, root_name, source_place};
 use super::rate::LimitedBy;
 use super::relative::{RelativeSources, location_of, place_of, relative_sources};
-use super::rootless::Rootless;
 use super::siblings::{Group, group, join, split};
 use super::wildcards::{expand, missing};
 
@@ -160,7 +160,7 @@ impl Planner<'_> {
         }
         let ahead = (self.prehashes && paths.is_none() && source.caps().prehash).then_some(&scan);
         let source = self.meet_destination(at, source, ahead)?;
-        let listed: Arc<dyn Source> = if paths.is_some() { Arc::new(Rootless(source)) } else { source };
+        let listed = if paths.is_some() { JobSource::rootless(source) } else { source };
         let retry = if root_name.is_empty() {
             Some(at.clone())
         } else {
@@ -238,7 +238,7 @@ impl Planner<'_> {
     /// The copy of some paths of a source that keep their paths.
     fn listed(&self, at: &Location, source: Arc<dyn Source>, paths: Vec<RelPath>) -> PlannedCopy {
         PlannedCopy {
-            source: Arc::new(Rootless(source)),
+            source: JobSource::rootless(source),
             at: at.clone(),
             place: dir_place(self.destination),
             root_name: Vec::new(),

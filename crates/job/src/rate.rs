@@ -6,7 +6,7 @@ use haul_core::{Limiter, Location, Result, Source};
 use haul_engine::Cancel;
 
 use super::ends::Ends;
-use super::rate_limited::RateLimited;
+use super::job_source::JobSource;
 
 /// Who delays content that exceeds the rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +36,7 @@ impl LimitedBy {
     ) -> Arc<dyn Source> {
         match self {
             Self::Connections => source,
-            Self::Source => {
-                Arc::new(RateLimited { source, limit: Arc::clone(limit), cancel: cancel.clone() })
-            }
+            Self::Source => JobSource::limited(source, limit, cancel),
         }
     }
 }

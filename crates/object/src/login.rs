@@ -1,6 +1,6 @@
 //! Caches where credentials come from, until they are refused.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 
 use crate::fault::Fault;
 
@@ -19,7 +19,7 @@ impl<S: Clone> CachedLogin<S> {
     /// # Errors
     /// Those of `find`, which is called again the next time.
     pub(crate) fn or_find(&self, find: impl FnOnce() -> Result<S, Fault>) -> Result<S, Fault> {
-        let mut found = self.lock();
+        let mut found = self.0.lock();
         match &*found {
             Some(source) => Ok(source.clone()),
             None => Ok(found.insert(find()?).clone()),
@@ -28,21 +28,17 @@ impl<S: Clone> CachedLogin<S> {
 
     /// The cached source.
     pub(crate) fn get(&self) -> Option<S> {
-        self.lock().clone()
+        self.0.lock().clone()
     }
 
     /// Caches a source.
     pub(crate) fn keep(&self, source: S) {
-        *self.lock() = Some(source);
+        *self.0.lock() = Some(source);
     }
 
     /// Drops the cached source because its credentials were refused. The environment of a process does not change, but
     /// files do.
     pub(crate) fn forget(&self) {
-        *self.lock() = None;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<S>> {
-        self.0.lock()
+        *self.0.lock() = None;
     }
 }

@@ -37,7 +37,8 @@ pub enum Target {
 }
 
 /// Why a target cannot hold an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// The name or key is too long.
     TooLong,

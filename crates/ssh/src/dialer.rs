@@ -4,7 +4,7 @@
 //! connections of their own that log in with keys (BatchMode). If that is refused, they go through the first
 //! connection, which is a control master.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -84,11 +84,7 @@ impl SshDialer {
 
     fn socket(&self) -> Option<PathBuf> {
         let persistent = self.persistent.as_ref().map(|master| master.socket.clone());
-        persistent.or_else(|| self.dir().as_ref().map(|dir| dir.path().join("c")))
-    }
-
-    fn dir(&self) -> MutexGuard<'_, Option<TempDir>> {
-        self.dir.lock()
+        persistent.or_else(|| self.dir.lock().as_ref().map(|dir| dir.path().join("c")))
     }
 
     /// The whole command of a connection.
@@ -226,7 +222,7 @@ impl Dial for SshDialer {
 
     fn clean(&self) {
         // Removes the directory now, as threads that hold this dialer may still run when the program exits.
-        self.dir().take();
+        self.dir.lock().take();
         self.persistent.iter().for_each(PersistentMaster::forget_if_useless);
     }
 

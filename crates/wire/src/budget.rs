@@ -61,11 +61,12 @@ impl<'a, T> Counted<'a, T> {
     }
 }
 
+/// Forwards to the inner object, with a visitor of which each element is on the heap or not.
 macro_rules! forward {
-    ($($method:ident)*) => {
-        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-            let visit = self.visit(visitor, true);
-            self.inner.$method(visit)
+    ($error:ty, $list:literal: $($method:ident($($arg:ident: $type:ty),*))*) => {
+        $(fn $method<V: Visitor<'de>>(self, $($arg: $type,)* visitor: V) -> Result<V::Value, $error> {
+            let visit = self.visit(visitor, $list);
+            self.inner.$method($($arg,)* visit)
         })*
     };
 }
@@ -73,45 +74,20 @@ macro_rules! forward {
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counted<'_, D> {
     type Error = D::Error;
 
-    forward! {
-        deserialize_any deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
-        deserialize_i128 deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
-        deserialize_f32 deserialize_f64 deserialize_char deserialize_str deserialize_string deserialize_bytes
-        deserialize_byte_buf deserialize_option deserialize_unit deserialize_seq deserialize_map
-        deserialize_identifier deserialize_ignored_any
+    forward! { D::Error, true:
+        deserialize_any() deserialize_bool() deserialize_i8() deserialize_i16() deserialize_i32() deserialize_i64()
+        deserialize_i128() deserialize_u8() deserialize_u16() deserialize_u32() deserialize_u64() deserialize_u128()
+        deserialize_f32() deserialize_f64() deserialize_char() deserialize_str() deserialize_string()
+        deserialize_bytes() deserialize_byte_buf() deserialize_option() deserialize_unit() deserialize_seq()
+        deserialize_map() deserialize_identifier() deserialize_ignored_any()
     }
 
-    fn deserialize_unit_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        let visit = self.visit(visitor, false);
-        self.inner.deserialize_unit_struct(name, visit)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        let visit = self.visit(visitor, false);
-        self.inner.deserialize_newtype_struct(name, visit)
-    }
-
-    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, D::Error> {
-        let visit = self.visit(visitor, false);
-        self.inner.deserialize_tuple(len, visit)
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        len: usize,
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        let visit = self.visit(visitor, false);
-        self.inner.deserialize_tuple_struct(name, len, visit)
+    forward! { D::Error, false:
+        deserialize_unit_struct(name: &'static str)
+        deserialize_newtype_struct(name: &'static str)
+        deserialize_tuple(len: usize)
+        deserialize_tuple_struct(name: &'static str, len: usize)
+        deserialize_enum(name: &'static str, variants: &'static [&'static str])
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -124,16 +100,6 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counted<'_, D> {
         charge(self.left, size_of::<V::Value>())?;
         let visit = self.visit(visitor, false);
         self.inner.deserialize_struct(name, fields, visit)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        let visit = self.visit(visitor, false);
-        self.inner.deserialize_enum(name, variants, visit)
     }
 
     fn is_human_readable(&self) -> bool {
@@ -264,18 +230,9 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Counted<'_, A> {
         self.inner.newtype_variant_seed(Counted { inner, left: self.left })
     }
 
-    fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, A::Error> {
-        let visit = self.visit(visitor, false);
-        self.inner.tuple_variant(len, visit)
-    }
-
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, A::Error> {
-        let visit = self.visit(visitor, false);
-        self.inner.struct_variant(fields, visit)
+    forward! { A::Error, false:
+        tuple_variant(len: usize)
+        struct_variant(fields: &'static [&'static str])
     }
 }
 

@@ -1,6 +1,6 @@
 //! The console: all output of a run goes through it.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -167,7 +167,7 @@ impl Console {
     /// Shows the summary, and returns the exit code.
     pub(crate) fn finish(&self, mut summary: Summary) -> Exit {
         let mut circumstances = {
-            let mut failures = self.failures();
+            let mut failures = self.failures.lock();
             summary.list_failure = failures.finish_list().err();
             summary.groups = failures.groups();
             summary.unseen = failures.unseen();
@@ -238,10 +238,6 @@ impl Console {
             log.line(&text());
         }
     }
-
-    fn failures(&self) -> MutexGuard<'_, Failures> {
-        self.failures.lock()
-    }
 }
 
 impl Observer for Console {
@@ -280,7 +276,7 @@ impl Observer for Console {
     }
 
     fn failed(&self, name: &[u8], error: &Error) {
-        let live = self.failures().add(name, error);
+        let live = self.failures.lock().add(name, error);
         self.log(|| format!("failed: {}: {error}", shown(name)));
         self.view.failed(name, error, live);
     }

@@ -27,15 +27,7 @@ pub(crate) struct Listed<'a> {
 impl<'a> Listed<'a> {
     /// The entry with this name.
     pub(crate) fn new(name: &[u8], entry: &'a Entry) -> Self {
-        let (kind, target) = match &entry.kind {
-            EntryKind::File => ("file", None),
-            EntryKind::Dir => ("dir", None),
-            EntryKind::Symlink(target) => ("symlink", Some(printable(target))),
-            EntryKind::Fifo => ("fifo", None),
-            EntryKind::Socket => ("socket", None),
-            EntryKind::CharDevice(_) => ("char_device", None),
-            EntryKind::BlockDevice(_) => ("block_device", None),
-        };
+        let (kind, target) = kind_and_target(entry);
         let modified = time(entry.mtime).map(|time| time.to_string());
         Self { name: Name::new(name), kind, len: entry.len, modified, target, entry, shown: printable(name) }
     }
@@ -57,8 +49,21 @@ impl<'a> Listed<'a> {
     }
 }
 
+/// The word for the kind of an entry, and the target of a link.
+pub(super) fn kind_and_target(entry: &Entry) -> (&'static str, Option<String>) {
+    match &entry.kind {
+        EntryKind::File => ("file", None),
+        EntryKind::Dir => ("dir", None),
+        EntryKind::Symlink(target) => ("symlink", Some(printable(target))),
+        EntryKind::Fifo => ("fifo", None),
+        EntryKind::Socket => ("socket", None),
+        EntryKind::CharDevice(_) => ("char_device", None),
+        EntryKind::BlockDevice(_) => ("block_device", None),
+    }
+}
+
 /// The time in UTC; `None` if it is out of the range of calendars.
-fn time(at: Timestamp) -> Option<jiff::Timestamp> {
+pub(super) fn time(at: Timestamp) -> Option<jiff::Timestamp> {
     jiff::Timestamp::new(at.sec, i32::try_from(at.nsec).ok()?).ok()
 }
 

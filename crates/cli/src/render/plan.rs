@@ -173,20 +173,6 @@ fn ranked(ranked: &[Ranked], figure: fn(u64) -> String) -> Vec<[String; 2]> {
     something.map(|one| [figure(one.figure), shown(one.path.as_bytes())]).collect()
 }
 
-/// The reason why a name is invalid, as JSON.
-pub(super) fn reason_word(reason: Reason) -> &'static str {
-    match reason {
-        Reason::TooLong => "too_long",
-        Reason::NotText => "not_text",
-        Reason::Character => "character",
-        Reason::Ending => "ending",
-        Reason::Reserved => "reserved",
-        Reason::Clash => "clash",
-        Reason::TooLarge => "too_large",
-        Reason::Kind => "kind",
-    }
-}
-
 fn reason_words(reason: Reason) -> &'static str {
     match reason {
         Reason::TooLong => "the name is too long",

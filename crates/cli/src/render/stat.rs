@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use haul_core::Entry;
 use haul_core::path::printable;
-use haul_core::{Entry, EntryKind, Timestamp};
 use haul_object::{Details, Object};
 use serde::Serialize;
 
 use super::json::line;
+use super::listed::{kind_and_target, time};
 use super::wording::{bytes, count};
 
 /// What is known of one entry or object.
@@ -68,15 +69,8 @@ pub(crate) struct Stat {
 impl Stat {
     /// An entry of a file system.
     pub(crate) fn of_entry(location: &str, entry: &Entry) -> Self {
-        let kind = match entry.kind {
-            EntryKind::File => "file",
-            EntryKind::Dir => "dir",
-            EntryKind::Symlink(_) => "symlink",
-            EntryKind::Fifo => "fifo",
-            EntryKind::Socket => "socket",
-            EntryKind::CharDevice(_) => "char_device",
-            EntryKind::BlockDevice(_) => "block_device",
-        };
+        let (kind, target) = kind_and_target(entry);
+        let time = |at| time(at).map(|time| time.to_string());
         let name = |name: &[u8]| (!name.is_empty()).then(|| printable(name));
         let names = entry.names.as_deref();
         Self {
@@ -93,10 +87,7 @@ impl Stat {
             user: names.and_then(|names| name(&names.user)),
             group: names.and_then(|names| name(&names.group)),
             links: Some(entry.nlink),
-            target: match &entry.kind {
-                EntryKind::Symlink(target) => Some(printable(target)),
-                _ => None,
-            },
+            target,
             attributes: entry.xattrs.iter().map(|(name, _)| printable(name)).collect(),
             ..Self::default()
         }
@@ -181,15 +172,10 @@ impl Stat {
     }
 }
 
-/// The time in UTC; `None` if it is out of the range of calendars.
-fn time(at: Timestamp) -> Option<String> {
-    Some(jiff::Timestamp::new(at.sec, i32::try_from(at.nsec).ok()?).ok()?.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haul_core::RelPath;
+    use haul_core::{EntryKind, RelPath};
 
     #[test]
     fn values_are_aligned_and_have_no_control_characters() {

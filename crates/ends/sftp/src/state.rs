@@ -1,7 +1,7 @@
 //! The state of a sink at an SFTP server: staged files, large files, directories that it created, and how files are
 //! renamed into place.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,7 +72,7 @@ impl Part<'_> {
 
 impl Drop for Part<'_> {
     fn drop(&mut self) {
-        let mut staging = self.sink.staging();
+        let mut staging = self.sink.staged.lock();
         staging.active.remove(&self.remote);
         if !self.done {
             staging.left.push(std::mem::take(&mut self.remote));
@@ -104,13 +104,9 @@ impl SftpSink {
         entry.check_growing().map_err(refused)
     }
 
-    fn staging(&self) -> MutexGuard<'_, Staging> {
-        self.staged.lock()
-    }
-
     /// Takes the staged files that nobody needs any more, to remove them.
     pub(super) fn take_left(&self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.staging().left)
+        std::mem::take(&mut self.staged.lock().left)
     }
 
     /// A new staging name for the entry at `path`.
@@ -118,7 +114,7 @@ impl SftpSink {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         let unique = [self.tree.name_of(path), &self.run.to_le_bytes(), &count.to_le_bytes()].join(&b'/');
         let remote = self.tree.beside(path, &staging_name(&unique, PART));
-        self.staging().active.insert(remote.clone());
+        self.staged.lock().active.insert(remote.clone());
         Part { sink: self, remote, done: false }
     }
 
@@ -250,7 +246,7 @@ impl SftpSink {
             .lock()
             .values()
             .flat_map(|large| [large.part().to_vec(), large.journal().to_vec()])
-            .chain(self.staging().active.iter().cloned())
+            .chain(self.staged.lock().active.iter().cloned())
             .collect();
         stale.retain(|path| !active.contains(path));
         self.remove_all(&stale)

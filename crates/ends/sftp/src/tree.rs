@@ -4,7 +4,7 @@
 //! does not treat a link as a directory, unless a source is to follow links. The server follows a link that appears
 //! between two requests; SFTP cannot prevent it.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -137,14 +137,10 @@ impl Tree {
         Error::new(kind, self.side, operation, cause).on(self.remote(path))
     }
 
-    fn known(&self) -> MutexGuard<'_, Cache<RelPath, ()>> {
-        self.known.lock()
-    }
-
     /// Forgets directories at and below `path`, because it was replaced or removed.
     pub(super) fn forget(&self, path: &RelPath) {
         let gone = path.as_bytes();
-        self.known().forget(|dir| {
+        self.known.lock().forget(|dir| {
             let dir = dir.as_bytes();
             gone.is_empty() || dir.strip_prefix(gone).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
         });
@@ -171,7 +167,7 @@ impl Tree {
             let found = unless_lost(pipeline.next_reply().attrs())?;
             let reachable = dir.parent().is_none_or(|parent| !lacking.contains_key(&parent));
             match found {
-                Ok(attrs) if reachable && is_dir(&attrs) => self.known().put(dir, ()),
+                Ok(attrs) if reachable && is_dir(&attrs) => self.known.lock().put(dir, ()),
                 Ok(_) => drop(lacking.insert(dir, reachable)),
                 Err(_) => drop(lacking.insert(dir, false)),
             }
@@ -199,7 +195,7 @@ impl Tree {
     /// The directories above these names that are not known to be directories, outermost first.
     fn unknown_above(&self, paths: &[RelPath]) -> BTreeSet<RelPath> {
         let mut above = BTreeSet::new();
-        let mut known = self.known();
+        let mut known = self.known.lock();
         for path in paths {
             let mut at = path.parent();
             while let Some(dir) = at {
@@ -242,7 +238,7 @@ impl Tree {
                 let made = pipeline.next_reply().ok();
                 // Another process may have created it meanwhile.
                 match (made, unless_lost(pipeline.next_reply().attrs())?) {
-                    (_, Ok(attrs)) if is_dir(&attrs) => self.known().put(dir.clone(), ()),
+                    (_, Ok(attrs)) if is_dir(&attrs) => self.known.lock().put(dir.clone(), ()),
                     (Err(fault), _) | (Ok(()), Err(fault)) => drop(failed.insert(dir.clone(), fault)),
                     (Ok(()), Ok(_)) => {
                         let why = "something else is in its place".to_owned();

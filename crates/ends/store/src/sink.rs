@@ -1,6 +1,6 @@
 //! The sink.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,13 +28,9 @@ impl ObjectSink {
         Self { state, large_files: Mutex::default() }
     }
 
-    fn large_files(&self) -> MutexGuard<'_, HashMap<RelPath, Arc<LargeFile>>> {
-        self.large_files.lock()
-    }
-
     /// The upload of a large file in this state, begun or not.
     fn large(&self, entry: &Arc<Entry>) -> Arc<LargeFile> {
-        let mut large_files = self.large_files();
+        let mut large_files = self.large_files.lock();
         let new = || Arc::new(LargeFile::new(entry, self.state.tree.client.terms().max_parts));
         let large = large_files.entry(entry.path.clone()).or_insert_with(new);
         if !large.is_of(entry) {
@@ -99,7 +95,7 @@ impl Sink for ObjectSink {
 
     fn discard(&self, paths: &[RelPath]) -> Result<()> {
         for path in paths {
-            let large = self.large_files().remove(path);
+            let large = self.large_files.lock().remove(path);
             large.map_or(Ok(()), |large| large.abort(&self.state))?;
         }
         Ok(())
@@ -117,7 +113,7 @@ impl Sink for ObjectSink {
     }
 
     fn finish(&self) -> Result<FinishReport> {
-        self.large_files().clear();
+        self.large_files.lock().clear();
         Ok(FinishReport { notes: self.state.warnings.all() })
     }
 

@@ -7,9 +7,9 @@ use haul_core::{Entry, Error, ErrorKind, Links, Location, RelPath, Result, ScanO
 
 use super::expand::{expand, is_pattern};
 use crate::ends::Ends;
+use crate::job_source::JobSource;
 use crate::mistakes::not_found;
 use crate::place::{Landing, destination_place, dir_place, root_name, source_place};
-use crate::rootless::Rootless;
 use crate::siblings::{Group, group, join};
 
 /// A source that is open, or the directory of several that match a pattern.
@@ -83,7 +83,7 @@ pub fn open_sources(ends: &mut Ends, at: &Location, links: Links) -> Result<Vec<
         };
         let source = ends.source(&at, &source_place(&at), links)?;
         let Some(root) = source.root()? else { return Err(missing(&at)) };
-        let source: Arc<dyn Source> = if names.is_empty() { source } else { Arc::new(Rootless(source)) };
+        let source = if names.is_empty() { source } else { JobSource::rootless(source) };
         opened.push(OpenSource { source, at, names, is_dir: root.is_dir(), several, listed: false });
     }
     Ok(opened)

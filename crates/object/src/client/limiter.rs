@@ -1,7 +1,7 @@
 //! Limits the requests in flight: halves the limit when a store asks to slow down, and raises it again with each
 //! success (AIMD).
 
-use haul_core::sync::{Condvar, Mutex, MutexGuard};
+use haul_core::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 /// Several "slow down" answers within this time count once.
@@ -33,7 +33,7 @@ impl ConcurrencyLimiter {
 
     /// Waits for a permit.
     pub(crate) fn permit(&self) -> Permit<'_> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.in_flight as f64 >= state.allowed.floor() {
             state = self.changed.wait(state);
         }
@@ -43,7 +43,7 @@ impl ConcurrencyLimiter {
 
     /// Halves the limit, because the store asked to slow down.
     pub(crate) fn slow_down(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.lowered.is_none_or(|at| at.elapsed() > BURST) {
             state.lowered = Some(Instant::now());
             state.allowed = (state.allowed.min(state.in_flight as f64) / 2.0).max(1.0);
@@ -52,7 +52,7 @@ impl ConcurrencyLimiter {
 
     /// A request succeeded: raises the limit by one after as many successes as the limit.
     pub(crate) fn succeeded(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.allowed < self.most {
             state.allowed = (state.allowed + 1.0 / state.allowed).min(self.most);
             drop(state);
@@ -62,17 +62,13 @@ impl ConcurrencyLimiter {
 
     /// The current limit.
     pub(crate) fn allowed(&self) -> usize {
-        self.lock().allowed as usize
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LimiterState> {
-        self.state.lock()
+        self.state.lock().allowed as usize
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        self.0.lock().in_flight -= 1;
+        self.0.state.lock().in_flight -= 1;
         self.0.changed.notify_one();
     }
 }

@@ -1,12 +1,12 @@
 //! A plan as JSON.
 
 use haul_core::RelPath;
-use haul_plan::{Bucket, Folder, HardLinks, Ranked, Tally, Unfit};
+use haul_plan::{Bucket, Folder, HardLinks, Ranked, Reason, Tally, Unfit};
 use serde::Serialize;
 
 use super::name::Name;
 use super::probe;
-use crate::render::plan::{Planned, reason_word};
+use crate::render::plan::Planned;
 
 #[derive(Serialize)]
 pub(super) struct Line<'a> {
@@ -130,7 +130,7 @@ impl Links {
 
 #[derive(Serialize)]
 struct NotFitting {
-    reason: &'static str,
+    reason: Reason,
     count: u64,
     first: Vec<Name>,
 }
@@ -138,7 +138,7 @@ struct NotFitting {
 impl NotFitting {
     fn new(unfit: &Unfit) -> Self {
         let first = unfit.examples.iter().map(name).collect();
-        Self { reason: reason_word(unfit.reason), count: unfit.count, first }
+        Self { reason: unfit.reason, count: unfit.count, first }
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! Large files and files with holes are synced before they are renamed into place, with `--no-fsync` too.
 
-use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::sync::Mutex;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
@@ -114,7 +114,7 @@ impl Unsynced {
     /// # Errors
     /// The cause if the record cannot be left, once for each file system.
     pub(crate) fn begin(&self, device: Device) -> Result<(), String> {
-        let mut own = self.own();
+        let mut own = self.own.lock();
         if own.contains_key(&device) {
             return Ok(());
         }
@@ -132,7 +132,7 @@ impl Unsynced {
     pub(crate) fn finish(&self, is_synced: impl Fn(Device) -> bool) {
         let Ok(directory) = &self.directory else { return };
         // If a record cannot be renamed, some files are copied again without need.
-        for (record, _locked) in self.own().drain().filter_map(|(_, record)| record) {
+        for (record, _locked) in self.own.lock().drain().filter_map(|(_, record)| record) {
             let ended = Record { until: now().saturating_add(SLACK), ..record };
             let _ = fs::rename(directory.join(record.name()), directory.join(ended.name()));
         }
@@ -147,10 +147,6 @@ impl Unsynced {
         if left.len() > MAX_RECORDS {
             let _ = join(directory, &left);
         }
-    }
-
-    fn own(&self) -> MutexGuard<'_, HashMap<Device, Option<(Record, File)>>> {
-        self.own.lock()
     }
 }
 

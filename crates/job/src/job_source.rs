@@ -1,4 +1,5 @@
-//! A source whose content is delayed to keep a rate limit, for content that goes over no connection with a remote haul.
+//! A source as a job reads it: its content delayed to keep a rate limit, if no connection with a remote haul does that, or
+//! its root left out of the scan.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -8,34 +9,47 @@ use std::time::Duration;
 use haul_core::filter::Above;
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Batch, BatchData, Digest, Entry, HungOperation, Limiter, PageHashes, RelPath, Result, ScanOptions,
-    Sha256, Source, SourceCaps, Traffic,
+    Batch, BatchData, Digest, Entry, HungOperation, Limiter, PageHashes, RelPath, Result, ScanBatch,
+    ScanOptions, Sha256, Source, SourceCaps, Traffic,
 };
 use haul_engine::Cancel;
 
-/// A source with a rate limit.
-pub(crate) struct RateLimited {
-    /// The source.
-    pub(crate) source: Arc<dyn Source>,
-    /// The limit.
-    pub(crate) limit: Arc<Limiter>,
-    /// Ends the delay.
-    pub(crate) cancel: Cancel,
+/// A source with what a job adds to it.
+pub(crate) struct JobSource {
+    source: Arc<dyn Source>,
+    /// The rate limit, and what ends its delays.
+    limit: Option<(Arc<Limiter>, Cancel)>,
+    /// The root is scanned only if it is requested by name: listed paths go to a directory that keeps its own times and
+    /// mode.
+    omits_root: bool,
 }
 
-impl RateLimited {
+impl JobSource {
+    /// A source whose content is delayed.
+    pub(crate) fn limited(source: Arc<dyn Source>, limit: &Arc<Limiter>, cancel: &Cancel) -> Arc<dyn Source> {
+        Arc::new(Self { source, limit: Some((Arc::clone(limit), cancel.clone())), omits_root: false })
+    }
+
+    /// A source whose root is not copied.
+    pub(crate) fn rootless(source: Arc<dyn Source>) -> Arc<dyn Source> {
+        Arc::new(Self { source, limit: None, omits_root: true })
+    }
+
     /// Waits until the limit allows this much content.
-    fn pass(&self, data: &BatchData) {
-        let mut left = data.content.bytes().len();
-        while left > 0 {
-            // After an interruption, content that was already read passes: the run ends when it is written.
-            left -= self.limit.take(left, &|| self.cancel.is_cancelled()).unwrap_or(left);
+    fn pass(&self, data: BatchData) -> BatchData {
+        if let Some((limit, cancel)) = &self.limit {
+            let mut left = data.content.bytes().len();
+            while left > 0 {
+                // After an interruption, content that was already read passes: the run ends when it is written.
+                left -= limit.take(left, &|| cancel.is_cancelled()).unwrap_or(left);
+            }
         }
+        data
     }
 }
 
 #[deny(clippy::missing_trait_methods, reason = "a method that is not forwarded would change the source")]
-impl Source for RateLimited {
+impl Source for JobSource {
     fn caps(&self) -> SourceCaps {
         self.source.caps()
     }
@@ -45,7 +59,13 @@ impl Source for RateLimited {
     }
 
     fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
-        self.source.scan(options, visit)
+        if !self.omits_root || options.starts.iter().any(RelPath::is_root) {
+            return self.source.scan(options, visit);
+        }
+        self.source.scan(options, &|mut batch: ScanBatch| {
+            batch.entries.retain(|entry| !entry.path.is_root());
+            visit(batch)
+        })
     }
 
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
@@ -61,15 +81,11 @@ impl Source for RateLimited {
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
-        let data = self.source.read(batch)?;
-        self.pass(&data);
-        Ok(data)
+        self.source.read(batch).map(|data| self.pass(data))
     }
 
     fn read_changed(&self, batch: &Arc<Batch>, pages: &PageHashes) -> Result<BatchData> {
-        let data = self.source.read_changed(batch, pages)?;
-        self.pass(&data);
-        Ok(data)
+        self.source.read_changed(batch, pages).map(|data| self.pass(data))
     }
 
     fn prehash(&self, options: &ScanOptions, stop: &AtomicBool) {
