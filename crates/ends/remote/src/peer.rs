@@ -131,10 +131,7 @@ impl Peer {
     /// # Errors
     /// If the remote end cannot be reached.
     pub fn nice(&self) -> Result<Option<Pressure>> {
-        match self.call(&Request::Nice)? {
-            Response::Nice(pressure) => Ok(pressure),
-            _ => Err(unexpected_answer()),
-        }
+        self.ask(&Request::Nice, only!(Nice))
     }
 
     pub(super) fn open(&self, request: impl Fn(RootId) -> Request) -> Result<RootId> {
@@ -159,6 +156,16 @@ impl Peer {
     /// Makes a small request. [`Response::Failed`] becomes an error.
     pub(super) fn call(&self, request: &Request) -> Result<Response> {
         self.call_on(request, Pick::Small)
+    }
+
+    /// Makes a request, and takes the content of the response that belongs to it: see [`only`].
+    pub(super) fn ask<T>(&self, request: &Request, content: impl FnOnce(Response) -> Option<T>) -> Result<T> {
+        content(self.call(request)?).ok_or_else(unexpected_answer)
+    }
+
+    /// Makes a request whose response has no content.
+    pub(super) fn tell(&self, request: &Request) -> Result<()> {
+        self.ask(request, |response| (response == Response::Done).then_some(()))
     }
 
     /// As [`Peer::call`], on another kind of connection.
@@ -248,6 +255,17 @@ impl Drop for Peer {
         self.gate.end();
     }
 }
+
+/// Takes the content of one kind of response; `None` if it is another kind.
+macro_rules! only {
+    ($kind:ident) => {
+        |response| match response {
+            haul_wire::Response::$kind(content) => Some(content),
+            _ => None,
+        }
+    };
+}
+pub(super) use only;
 
 /// The error of a response of another kind than the request asks for.
 pub(super) fn unexpected_answer() -> Error {

@@ -10,7 +10,7 @@ use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{Error, Result, Retry, Side};
 use haul_wire::{Kind, Request, Response, encode};
 
-use super::peer::{Peer, unexpected_answer};
+use super::peer::{Peer, only, unexpected_answer};
 use super::state::{OnReply, Pick, Reply};
 
 /// Requests to measure a round trip: the quickest one counts.
@@ -58,10 +58,7 @@ impl Peer {
     /// # Errors
     /// If the remote end cannot be reached, or the place cannot be resolved.
     pub fn probe(&self, task: &ProbeTask) -> Result<ProbeResult> {
-        match self.call(&Request::Probe(task.clone()))? {
-            Response::Probe(result) => Ok(result),
-            _ => Err(unexpected_answer()),
-        }
+        self.ask(&Request::Probe(task.clone()), only!(Probe))
     }
 
     /// Measures a round trip, with the time that haul and ssh add.

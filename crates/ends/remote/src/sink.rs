@@ -14,7 +14,7 @@ use haul_spool::Spool;
 use haul_wire::{Kind, Request, Response, check, encode};
 
 use super::parts::{Gathered, Part, failed, fits};
-use super::peer::{Peer, too_large, unexpected_answer};
+use super::peer::{Peer, only, too_large, unexpected_answer};
 use super::root::Root;
 use super::session::Session;
 use super::state::{OnReply, Pick};
@@ -87,10 +87,7 @@ impl PeerSink {
     fn ask(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
         let root = self.root.id;
         let request = |offers| Request::Offer { root, offers };
-        self.peer().call_each("offer", offers, &request, &|response| match response {
-            Response::Answers(answers) => Some(answers),
-            _ => None,
-        })
+        self.peer().call_each("offer", offers, &request, &only!(Answers))
     }
 }
 
@@ -173,10 +170,8 @@ impl Sink for PeerSink {
         // The answers are kilobytes for each slice: on one connection that is new they would take many round trips.
         let bytes = slices.len() * PageHashes::MAX_LEN;
         let request = Request::PageHashes { root: self.root.id, entry: entry.clone(), slices };
-        match self.peer().call_on(&request, Pick::Read(bytes as u64))? {
-            Response::PageHashes(pages) => Ok(pages),
-            _ => Err(unexpected_answer()),
-        }
+        let response = self.peer().call_on(&request, Pick::Read(bytes as u64))?;
+        only!(PageHashes)(response).ok_or_else(unexpected_answer)
     }
 
     fn flush(&self) {
@@ -205,10 +200,7 @@ impl Sink for PeerSink {
         let root = self.root.id;
         let request = |paths: Vec<RelPath>| Request::Discard { root, paths };
         for paths in paths.chunks(200) {
-            match self.peer().call(&request(paths.to_vec()))? {
-                Response::Done => {}
-                _ => return Err(unexpected_answer()),
-            }
+            self.peer().tell(&request(paths.to_vec()))?;
         }
         Ok(())
     }
@@ -216,28 +208,20 @@ impl Sink for PeerSink {
     fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>> {
         let root = self.root.id;
         let request = |links| Request::Link { root, links };
-        self.peer().call_each("link", links, &request, &|response| match response {
-            Response::Answers(answers) => Some(answers),
-            _ => None,
-        })
+        self.peer().call_each("link", links, &request, &only!(Answers))
     }
 
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
         let root = self.root.id;
         let request = |paths| Request::Remove { root, paths };
-        self.peer().call_each("remove", paths, &request, &|response| match response {
-            Response::Removed(outcomes) => Some(outcomes),
-            _ => None,
-        })
+        self.peer().call_each("remove", paths, &request, &only!(Removed))
     }
 
     fn finish(&self) -> Result<FinishReport> {
         loop {
             self.repeat_dirs()?;
             let before = self.restarts();
-            let Response::Finish(report) = self.peer().call(&Request::Finish { root: self.root.id })? else {
-                return Err(unexpected_answer());
-            };
+            let report = self.peer().ask(&Request::Finish { root: self.root.id }, only!(Finish))?;
             // A remote process that was started again during this request did not know the directories.
             if before == self.restarts() && self.dirs.lock().1 == before {
                 return Ok(report);

@@ -15,7 +15,7 @@ use haul_core::{
 };
 use haul_wire::{Kind, Request, Response, ScanId, ScanPart, encode};
 
-use super::peer::unexpected_answer;
+use super::peer::{only, unexpected_answer};
 use super::requests::ATTEMPTS;
 use super::root::Root;
 use super::state::{OnReply, Pick, Reply};
@@ -38,17 +38,11 @@ impl Source for PeerSource {
     }
 
     fn root(&self) -> Result<Option<Entry>> {
-        match self.root.peer.call(&Request::Root { root: self.root.id })? {
-            Response::Root(entry) => Ok(entry),
-            _ => Err(unexpected_answer()),
-        }
+        self.root.peer.ask(&Request::Root { root: self.root.id }, only!(Root))
     }
 
     fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
-        match self.root.peer.call(&Request::Above { root: self.root.id, names: names.to_vec() })? {
-            Response::Above(above) => Ok(above),
-            _ => Err(unexpected_answer()),
-        }
+        self.root.peer.ask(&Request::Above { root: self.root.id, names: names.to_vec() }, only!(Above))
     }
 
     fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
@@ -58,10 +52,7 @@ impl Source for PeerSource {
             let lost = BTreeMap::new();
             let mut scan = Scan { source: self, id, sender, next: 0, asked: 0, lost, waited: 0 };
             let start = Request::ScanStart { root: self.root.id, scan: id, options: options.clone() };
-            match self.root.peer.call(&start)? {
-                Response::Done => {}
-                _ => return Err(unexpected_answer()),
-            }
+            self.root.peer.tell(&start)?;
             let result = scan.run(&receiver, visit);
             scan.end();
             match result {
@@ -83,10 +74,7 @@ impl Source for PeerSource {
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
         let root = self.root.id;
         let request = |paths| Request::Lookup { root, paths };
-        self.root.peer.call_each("look up", paths, &request, &|response| match response {
-            Response::Lookup(found) => Some(found),
-            _ => None,
-        })
+        self.root.peer.call_each("look up", paths, &request, &only!(Lookup))
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
@@ -100,32 +88,22 @@ impl Source for PeerSource {
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         let root = self.root.id;
         let request = |paths| Request::Digest { root, paths };
-        self.root.peer.call_each("hash", paths, &request, &|response| match response {
-            Response::Digest(digests) => Some(digests),
-            _ => None,
-        })
+        self.root.peer.call_each("hash", paths, &request, &only!(Digest))
     }
 
     fn sha256(&self, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
         let root = self.root.id;
         let request = |paths| Request::Sha256 { root, paths };
-        self.root.peer.call_each("hash", paths, &request, &|response| match response {
-            Response::Sha256(digests) => Some(digests),
-            _ => None,
-        })
+        self.root.peer.call_each("hash", paths, &request, &only!(Sha256))
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
         let root = self.root.id;
         let request = |entries| Request::RemoveUnchanged { root, entries };
-        let answers = |response| match response {
-            Response::Removed(outcomes) => Some(outcomes),
-            _ => None,
-        };
         if entries.is_empty() {
-            return answers(self.root.peer.call(&request(Vec::new()))?).ok_or_else(unexpected_answer);
+            return self.root.peer.ask(&request(Vec::new()), only!(Removed));
         }
-        self.root.peer.call_each("remove", entries, &request, &answers)
+        self.root.peer.call_each("remove", entries, &request, &only!(Removed))
     }
 
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {

@@ -1,5 +1,6 @@
 //! Values that other tools take behind a word that is an option without value in haul.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use super::table::rows;
@@ -71,7 +72,7 @@ pub(super) struct Behind {
     pub(super) name: &'static str,
     pub(super) shape: Shape,
     pub(super) tools: Vec<&'static str>,
-    pub(super) at: Vec<&'static str>,
+    pub(super) at: Cow<'static, [&'static str]>,
     pub(super) advice: &'static str,
 }
 

@@ -328,7 +328,7 @@ fn values_behind_options_without_value_are_no_locations() {
     for row in BEHIND.iter() {
         let value = sample(row.shape);
         assert!(row.shape.fits(value), "{value}");
-        for at in &row.at {
+        for at in row.at.iter() {
             let taken = option(&own(at), row.name);
             assert!(taken.is_some_and(|arg| !arg.get_action().takes_values()), "{at} {}", row.name);
             let said = line(&[at, row.name, value, "a", "b"]).unwrap_err();

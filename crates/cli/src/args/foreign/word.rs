@@ -1,5 +1,6 @@
 //! A word of another tool, and what haul does with it.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use super::table::rows;
@@ -36,10 +37,10 @@ const SETS: [(&str, &[&str]); 11] = [
     ("logged", &["copy", "sync", "verify", "plan", "probe", "put", "get"]),
 ];
 
-/// The commands that a row names.
-pub(super) fn commands(names: &'static str) -> Vec<&'static str> {
-    let set = |name: &str| SETS.iter().find(|(set, _)| *set == name).map(|(_, commands)| *commands);
-    names.split(' ').flat_map(|name| set(name).map_or(vec![name], <[_]>::to_vec)).collect()
+/// The commands that a row names: a set, or each of them.
+pub(super) fn commands(names: &'static str) -> Cow<'static, [&'static str]> {
+    let set = SETS.iter().find(|(set, _)| *set == names);
+    set.map_or_else(|| names.split(' ').collect(), |(_, commands)| Cow::Borrowed(*commands))
 }
 
 /// The tools that a row names.
@@ -79,7 +80,7 @@ pub(super) struct Word {
     /// The tools that have the word.
     pub(super) tools: Vec<&'static str>,
     /// The commands of haul that the row is for.
-    pub(super) at: Vec<&'static str>,
+    pub(super) at: Cow<'static, [&'static str]>,
     pub(super) verdict: Verdict,
 }
 

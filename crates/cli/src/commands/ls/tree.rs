@@ -30,8 +30,8 @@ pub(super) fn ends(args: &LsArgs) -> Result<Ends> {
 /// Lists a directory or a file, or what matches a pattern, below a heading.
 ///
 /// # Errors
-/// [`ErrorKind::NotFound`] if there is none; errors of the host and of the whole scan. Those of single entries are
-/// printed.
+/// [`haul_core::ErrorKind::NotFound`] if there is none; errors of the host and of the whole scan. Those of single
+/// entries are printed.
 pub(super) fn list(at: &Location, args: &LsArgs, heading: &[u8], ends: &mut Ends) -> Result<Exit> {
     let _ = Selection::new(&args.select)?;
     let sources = open_sources(ends, at, Links::default())?;
