@@ -67,6 +67,7 @@ mod mistakes;
 mod modes;
 mod moves;
 mod no_haul;
+mod no_proc;
 mod not_stores;
 mod objtrees;
 mod old_versions;
@@ -238,6 +239,7 @@ fn main() -> ExitCode {
         lying_sftp::cases(),
         lying_answers::cases(),
         no_haul::cases(),
+        no_proc::cases(),
         other_haul::cases(),
         packages::cases(),
         output::cases(),

@@ -26,7 +26,6 @@ pub(crate) fn cases() -> Vec<Case> {
         modes_and_owners_are_changed_as_by_rsync,
         modes_and_owners_are_changed_over_sftp_as_by_rsync,
         changes_that_cannot_be_made_are_refused,
-        without_proc_the_metadata_is_the_same,
     ];
     all.extend(cases![
         Need::Root, Need::Program("setpriv");
@@ -373,29 +372,6 @@ fn a_user_without_rights_has_nothing_to_do_the_second_time() {
     assert_eq!(copies(&options).1, 0, "nothing is warned of");
     assert_eq!(copies(&options), (0, 0), "nothing differs");
     assert!(copies(&[]).1 > 0, "without the options something is");
-}
-
-/// As in an empty root: haul reaches held directories and links by their paths in `/proc`, if there is one.
-fn without_proc_the_metadata_is_the_same() {
-    let scene = Scene::new();
-    let (source, copy) = (source(&scene), scene.tree("dst"));
-    source.link("alias", "open");
-    for name in ["dir", "open", "locked"] {
-        tool(Command::new("setfattr").args(["-n", "user.x", "-v", "1"]).arg(source.join(name)));
-        tool(Command::new("setfacl").args(["-m", "u:daemon:rx"]).arg(source.join(name)));
-    }
-    set_mode(&source.join("locked"), 0o500);
-    for (name, time) in [("dir", 1_000_000_000), ("alias", 1_100_000_000), ("locked", 1_200_000_000)] {
-        set_time(&source.join(name), time, 0);
-    }
-    for up_to_date in [false, true] {
-        let run = scene.without_proc().args(["copy", "--json"]);
-        let run = run.arg(slash(source.path())).arg(slash(copy.path())).finish().expect_success();
-        let told = summary(&run);
-        assert_eq!(told.of("found") == told.of("same"), up_to_date, "{}", run.said());
-        assert_eq!(told.0["metadata"].as_array().unwrap().len(), 0, "{}", run.said());
-    }
-    haul_testkit::assert_same_tree(source.path(), copy.path());
 }
 
 fn a_store_records_only_what_is_taken_over() {

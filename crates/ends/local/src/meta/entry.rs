@@ -2,16 +2,16 @@
 
 use haul_core::sync::Mutex;
 use std::collections::HashMap;
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 
 use haul_core::entry::Xattr;
 use haul_core::{Entry, EntryKind, OwnerNames, RelPath, Timestamp};
 use haul_index::Stamp;
-use rustix::fs::{FileType, Mode, OFlags, Statx};
+use rustix::fs::{FileType, OFlags, Statx};
 use rustix::io::Errno;
 
 use crate::path::at::At;
+use crate::path::held::{hold, hold_name};
 use crate::path::stat::{self, ctime, kind, mode, mtime, statx, statx_now};
 use crate::path::xattrs::XattrsOf;
 use crate::tree::local_tree::LocalTree;
@@ -44,7 +44,7 @@ pub(crate) fn find(
 ) -> rustix::io::Result<Found> {
     // Each lookup of a name is a request to a file server: one open handle serves all questions.
     let held = if tree.is_network_fs() && tree.xattr_support.is_likely() && at.name != b"." {
-        Some(at.open(OFlags::PATH, Mode::empty())?)
+        Some(hold_name(at, OFlags::empty())?)
     } else {
         None
     };
@@ -63,9 +63,7 @@ pub(crate) fn find(
         Ok(rustix::fs::readlinkat(&at.dir, &at.name[..], Vec::with_capacity(256))?.into_bytes())
     })?;
     let xattrs = match &held {
-        Some(held) if !matches!(kind, EntryKind::Symlink(_)) => {
-            tree.xattrs(&XattrsOf::Held(held.as_fd()), &stat)?
-        }
+        Some(held) if !matches!(kind, EntryKind::Symlink(_)) => tree.xattrs(&XattrsOf::held(held), &stat)?,
         _ => tree.xattrs(&XattrsOf::Name(at), &stat)?,
     };
     Ok(found(&stat, fill(&stat, path, kind, xattrs, names), false))
@@ -73,11 +71,11 @@ pub(crate) fn find(
 
 /// What a symbolic link leads to. One open handle serves all questions: the link may change in between.
 fn find_target(tree: &LocalTree, at: &At, path: RelPath, names: Option<&Names>) -> rustix::io::Result<Found> {
-    let held = tree.root.follow(at, &path, OFlags::PATH)?;
+    let held = hold(|how| tree.root.follow(at, &path, how))?;
     tree.root.ops.one();
     let stat = statx_now(&held)?;
     let kind = kind_of(&stat, || Err(Errno::LOOP))?;
-    let xattrs = tree.xattrs(&XattrsOf::Held(held.as_fd()), &stat)?;
+    let xattrs = tree.xattrs(&XattrsOf::held(&held), &stat)?;
     Ok(found(&stat, fill(&stat, path, kind, xattrs, names), true))
 }
 

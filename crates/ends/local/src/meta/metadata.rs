@@ -19,6 +19,7 @@ use super::new_mode::new_mode;
 use super::target::Target;
 use super::times::{self, Times};
 use crate::path::at::{At, REPLACED};
+use crate::path::held::hold_name;
 use crate::path::stat;
 use crate::path::xattrs::{XattrsOf, is_carried};
 use crate::tree::local_tree::LocalTree;
@@ -155,11 +156,11 @@ impl Metadata {
     /// [`REPLACED`] if the name stands for another file.
     pub(crate) fn set_named(&self, at: &At, expected: Expected, entry: &Entry) -> rustix::io::Result<bool> {
         let only = if entry.is_dir() { OFlags::DIRECTORY } else { OFlags::empty() };
-        let held = at.open(OFlags::PATH | only, Mode::empty()).map_err(|errno| match errno {
+        let held = hold_name(at, only).map_err(|errno| match errno {
             Errno::NOTDIR | Errno::LOOP => REPLACED,
             other => other,
         })?;
-        let target = Target::Held(held.as_fd());
+        let target = Target::of(&held);
         self.ops.one();
         let now = stat::statx_held(target.fd())?;
         if !expected.is(&now) && (!entry.is_dir() || has_stable_inodes(target.fd())) {

@@ -7,18 +7,26 @@ use haul_core::{Entry, Ops, Timestamp};
 use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
+use crate::path::held::Held;
 use crate::path::stat;
 use crate::path::xattrs::{self, XattrsOf};
 
 /// An inode held by a handle, so that it cannot be replaced under its name.
 pub(super) enum Target<'a> {
-    /// Open for writing: every call takes the handle.
+    /// Open: every call takes the handle.
     File(BorrowedFd<'a>),
     /// Held only, perhaps a symbolic link: calls reach it by the path of the handle in `/proc`.
     Held(BorrowedFd<'a>),
 }
 
-impl Target<'_> {
+impl<'a> Target<'a> {
+    pub(super) fn of(held: &'a Held) -> Self {
+        match held {
+            Held::Only(fd) => Self::Held(fd.as_fd()),
+            Held::Open(fd) => Self::File(fd.as_fd()),
+        }
+    }
+
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::File(fd) | Self::Held(fd) => *fd,

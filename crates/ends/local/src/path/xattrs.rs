@@ -1,14 +1,15 @@
 //! Reading extended attributes.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use haul_core::Ops;
 use haul_core::entry::Xattr;
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde_bytes::ByteBuf;
 
 use super::at::{At, Dir};
+use super::held::{Held, hold_name};
 use super::stat;
 
 /// The most bytes that all names, or one value, may take (`XATTR_LIST_MAX` and `XATTR_SIZE_MAX` of Linux).
@@ -35,33 +36,37 @@ pub(crate) enum XattrsOf<'a> {
     Name(&'a At),
 }
 
-impl XattrsOf<'_> {
+impl<'a> XattrsOf<'a> {
+    /// A held file.
+    pub(crate) fn held(held: &'a Held) -> Self {
+        match held {
+            Held::Only(fd) => Self::Held(fd.as_fd()),
+            Held::Open(fd) => Self::File(fd.as_fd()),
+        }
+    }
+
     fn list(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
         match self {
             Self::File(fd) => rustix::fs::flistxattr(fd, buffer),
-            _ if !stat::has_proc() => rustix::fs::flistxattr(self.open()?, buffer),
-            Self::Held(fd) => rustix::fs::listxattr(stat::path_of(fd), buffer),
-            Self::Name(at) => rustix::fs::llistxattr(at.proc_path(), buffer),
+            Self::Held(fd) if stat::has_proc() => rustix::fs::listxattr(stat::path_of(fd), buffer),
+            Self::Held(fd) => match stat::open_dir(fd) {
+                Ok(dir) => rustix::fs::flistxattr(dir, buffer),
+                // It cannot be asked, which says nothing about the file system.
+                Err(Errno::NOTSUP) => Ok(0),
+                Err(errno) => Err(errno),
+            },
+            Self::Name(at) if stat::has_proc() => rustix::fs::llistxattr(at.proc_path(), buffer),
+            Self::Name(at) => XattrsOf::held(&hold_name(at, OFlags::empty())?).list(buffer),
         }
     }
 
     fn get(&self, name: &[u8], buffer: &mut [u8]) -> rustix::io::Result<usize> {
         match self {
             Self::File(fd) => rustix::fs::fgetxattr(fd, name, buffer),
-            _ if !stat::has_proc() => rustix::fs::fgetxattr(self.open()?, name, buffer),
-            Self::Held(fd) => rustix::fs::getxattr(stat::path_of(fd), name, buffer),
-            Self::Name(at) => rustix::fs::lgetxattr(at.proc_path(), name, buffer),
-        }
-    }
-
-    /// The way without `/proc`, for files and directories. To open a device may have an effect: `NOTSUP`.
-    fn open(&self) -> rustix::io::Result<OwnedFd> {
-        match self {
-            Self::File(fd) | Self::Held(fd) => stat::open_dir(fd),
-            Self::Name(at) => match stat::kind(&stat::statx(at)?) {
-                FileType::RegularFile | FileType::Directory => at.open(OFlags::NONBLOCK, Mode::empty()),
-                _ => Err(Errno::NOTSUP),
-            },
+            Self::Held(fd) if stat::has_proc() => rustix::fs::getxattr(stat::path_of(fd), name, buffer),
+            Self::Held(fd) => rustix::fs::fgetxattr(stat::open_dir(fd)?, name, buffer),
+            Self::Name(at) if stat::has_proc() => rustix::fs::lgetxattr(at.proc_path(), name, buffer),
+            Self::Name(at) => XattrsOf::held(&hold_name(at, OFlags::empty())?).get(name, buffer),
         }
     }
 }
