@@ -111,7 +111,8 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
         let client = open_one()?;
         let object = haul_streams::get::find(&client, &key)?;
         let pipe = Pipe::make(&pipes, key.rsplit('/').next().unwrap_or_default())?;
-        streams.push(Stream { client, object, pipe, status: Arc::default() });
+        let sha256 = args.manifest.wants_sha256();
+        streams.push(Stream { client, object, pipe, status: Arc::default(), sha256 });
     }
     let look = || progress(&streams);
     let got = watched(&console, look, || get_all(&streams, &get_settings, &cancel.flag()));
@@ -132,13 +133,15 @@ struct Stream {
     object: Object,
     pipe: Pipe,
     status: Arc<GetStatus>,
+    /// Its SHA-256 is wanted.
+    sha256: bool,
 }
 
 impl Stream {
     /// Writes the object to its pipe. On failure sets `cancel`, because a backup needs all of its streams.
     fn get(&self, settings: &GetSettings, cancel: &AtomicBool) -> Result<Got> {
-        let fd = self.pipe.open(cancel);
-        let got = fd.and_then(|fd| get(&self.client, &self.object, Output::open(fd), settings, &self.status));
+        let output = self.pipe.open(cancel).map(|fd| Output::open(fd).hashing(self.sha256));
+        let got = output.and_then(|to| get(&self.client, &self.object, to, settings, &self.status));
         if got.is_err() {
             cancel.store(true, Ordering::Relaxed);
         }

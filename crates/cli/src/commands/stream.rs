@@ -134,7 +134,8 @@ pub(super) fn report_copied(
     let (kind, changes) = (Some(&EntryKind::File), Changes::NONE);
     let content = digest.map_or(Content::Unknown, Content::Digest);
     console.entry(name, Done { action: Action::Copied, kind, changes, len, content });
-    if let Some(sha256) = digest.and(sha256) {
-        console.sha256(name, Some(sha256));
+    // Without a digest, the entry itself counts as one that the manifest lacks.
+    if digest.is_some() {
+        console.sha256(name, sha256);
     }
 }

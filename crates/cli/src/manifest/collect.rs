@@ -163,8 +163,11 @@ impl Manifest {
         }
     }
 
-    /// Records the SHA-256 of a file of the run; `None` if there is none.
+    /// Records the SHA-256 of a file of the run, if the manifest has such digests; `None` if there is none.
     pub(crate) fn add_sha256(&self, name: &[u8], digest: Option<Digest>) {
+        if !self.sha256 {
+            return;
+        }
         let name = self.names.of(name);
         let mut collected = self.collected.lock();
         match digest.map(|digest| collected.push(name, digest)) {

@@ -1,7 +1,9 @@
 //! Backups of several streams, and estimated requests of uploads.
 
 use std::fs;
+use std::process::Command;
 
+use haul_testkit::needs::tool;
 use haul_testkit::{Need, Run};
 use serde_json::Value;
 
@@ -49,7 +51,9 @@ fn streams_of_one_backup_are_objects_and_pipes_again() {
     for name in ["thread_0", "thread_1"] {
         fs::remove_file(pipes.join(name)).unwrap();
     }
-    let mut run = get().start();
+    let manifest = bucket.scene.join("manifest");
+    let hashed = get().args(["--manifest-format", "sha256", "--manifest"]).arg(&manifest);
+    let mut run = hashed.start();
     run.wait_until("there are pipes", || pipes.join("thread_1").exists() && pipes.join("thread_0").exists());
     let read = |name: &str| {
         let cat = Run::new("cat", bucket.scene.tag()).arg(pipes.join(name)).finish();
@@ -58,6 +62,12 @@ fn streams_of_one_backup_are_objects_and_pipes_again() {
     assert!(read("thread_1") == second && read("thread_0") == first);
     let _ = run.finish().expect_success();
     assert_eq!(fs::read_dir(&pipes).unwrap().count(), 0);
+    let by_sha256sum = |file: &str, name: &str| {
+        let sum = tool(Command::new("sha256sum").arg(bucket.scene.join(file)));
+        format!("{}  {name}\n", &sum[..64])
+    };
+    let expected = by_sha256sum("first", "thread_0") + &by_sha256sum("second", "thread_1");
+    assert_eq!(fs::read_to_string(&manifest).unwrap(), expected);
     let _ = bucket.haul("get").arg(bucket.at("none/")).arg("--fifo-dir").arg(&pipes).finish().expect_code(1);
 }
 
