@@ -73,8 +73,8 @@ impl Check {
 
     /// Adds a range: its value, if it was hashed and that is what is compared, else its bytes.
     pub(super) fn add(&mut self, fetched: &Fetched) {
-        match (&mut self.hasher, fetched.value) {
-            (Hasher::Blake3(tree), Some(value)) => tree.push(value),
+        match &mut self.hasher {
+            Hasher::Blake3(tree) => tree.add(fetched),
             _ => self.update(fetched.bytes()),
         }
     }

@@ -220,10 +220,7 @@ impl Pieces for FilePieces<'_> {
         let piece = self.window.next()?;
         self.status.waits.store(false, Ordering::Relaxed);
         if let Some(piece) = &piece {
-            match piece.value {
-                Some(value) => self.tree.push(value),
-                None => self.tree.update(piece.bytes()),
-            }
+            self.tree.add(piece);
             self.status.written.fetch_add(piece.bytes().len() as u64, Ordering::Relaxed);
         }
         Ok(piece.map(|piece| piece.content))

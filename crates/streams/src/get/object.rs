@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_core::digest::SliceHasher;
-use haul_core::{BufferPool, Result, SLICE_LEN};
+use haul_core::{BufferPool, Result};
 use haul_object::{Client, Object};
 
 use super::window::{Fetched, Ranges};
@@ -12,7 +12,7 @@ use super::window::{Fetched, Ranges};
 /// Bytes that are hashed at once, while they are in the cache of the CPU.
 const PIECE: usize = 128 * 1024;
 
-/// Fetches ranges of an object, and hashes those that are slices.
+/// Fetches ranges of an object, and hashes them as slices.
 pub(super) struct ObjectRanges<'a> {
     client: &'a Client,
     object: &'a Object,
@@ -49,12 +49,11 @@ impl Ranges for ObjectRanges<'_> {
 
     fn fetch(&self, range: Range<u64>, unwanted: &AtomicBool) -> Result<Fetched> {
         let mut content = self.pool.take();
-        let is_slice = range.start.is_multiple_of(SLICE_LEN)
-            && range.end == (range.start + SLICE_LEN).min(self.object.len);
-        let hashes = is_slice && self.hashes.load(Ordering::Relaxed);
-        let begin = || hashes.then(|| SliceHasher::new(self.object.len, range.start));
+        let hashes = self.hashes.load(Ordering::Relaxed);
+        let (len, start) = (self.object.len, range.start);
+        let begin = || hashes.then(|| SliceHasher::new(len, start));
         let (mut hasher, mut hashed) = (begin(), 0);
-        self.client.read(self.object, range.clone(), unwanted, &mut |bytes| match bytes {
+        self.client.read(self.object, range, unwanted, &mut |bytes| match bytes {
             None => {
                 content.truncate(0);
                 (hasher, hashed) = (begin(), 0);

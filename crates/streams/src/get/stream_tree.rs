@@ -3,6 +3,8 @@
 use haul_core::digest::SliceHasher;
 use haul_core::{ChainingValue, Digest, FileTree, SLICE_LEN};
 
+use super::window::Fetched;
+
 /// Merges the slices of a stream of known length.
 pub(super) struct StreamTree {
     len: u64,
@@ -36,8 +38,16 @@ impl StreamTree {
         }
     }
 
+    /// Adds a range: its value, if it was hashed, else its bytes.
+    pub(super) fn add(&mut self, fetched: &Fetched) {
+        match fetched.value {
+            Some(value) => self.push(value),
+            None => self.update(fetched.bytes()),
+        }
+    }
+
     /// Adds the value of the next slice, which begins where the last one ended.
-    pub(super) fn push(&mut self, value: ChainingValue) {
+    fn push(&mut self, value: ChainingValue) {
         self.tree.set(self.index, value);
         self.index = self.index.saturating_add(1);
     }

@@ -40,7 +40,8 @@ pub(super) trait Ranges: Sync {
     /// The name, for messages.
     fn name(&self) -> String;
 
-    /// Fetches a range, unless it is `unwanted` by now. It begins at a multiple of [`RANGE_LEN`] after the first one.
+    /// Fetches a range, unless it is `unwanted` by now. It is a slice: the first one begins at a multiple of
+    /// [`SLICE_LEN`].
     ///
     /// # Errors
     /// The error of the request.
@@ -51,7 +52,7 @@ pub(super) trait Ranges: Sync {
 /// content.
 pub(super) struct Fetched {
     pub(super) content: Buffer,
-    /// The hash of the content, if it is a slice that was hashed while it arrived.
+    /// The hash of the content, if it was hashed while it arrived.
     pub(super) value: Option<ChainingValue>,
 }
 
