@@ -17,23 +17,25 @@ pub fn hosts_dir() -> io::Result<PathBuf> {
     dir("hosts")
 }
 
-/// The directory of the sockets of logins that outlive a run: in `$XDG_RUNTIME_DIR/haul` if that exists, where every file
+/// The directory of the sockets of logins that outlive a run: in `$XDG_RUNTIME_DIR/haul` if that can be, where every file
 /// system takes sockets.
 ///
 /// # Errors
 /// If it cannot be created or belongs to another user, or if its path is too long or has characters that ssh expands.
 pub fn logins_dir() -> io::Result<PathBuf> {
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let runtime = runtime.filter(|dir| dir.is_absolute()).map(|dir| dir.join("haul"));
-    let is_made = |dir: &PathBuf| haul_state::make(dir).is_ok();
-    let path = runtime.filter(is_made).map_or_else(|| dir("ssh"), Ok)?;
     // 108 bytes for the address of a socket, of which ssh needs 17 and haul the name of a file.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-_.+@".contains(c);
-    if path.to_str().is_some_and(|path| path.len() < 70 && path.chars().all(is_plain)) {
+    let fits = |path: &Path| path.to_str().is_some_and(|path| path.len() < 70 && path.chars().all(is_plain));
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(|dir| PathBuf::from(dir).join("haul"));
+    let usable = |dir: &PathBuf| dir.is_absolute() && fits(dir) && haul_state::make(dir).is_ok();
+    if let Some(dir) = runtime.filter(usable) {
+        return Ok(dir);
+    }
+    let path = dir("ssh")?;
+    if fits(&path) {
         return Ok(path);
     }
-    let cause =
-        format!("ssh takes no socket in {}; set XDG_RUNTIME_DIR to another directory", path.display());
+    let cause = format!("ssh takes no socket in {}; set XDG_RUNTIME_DIR to a short path", path.display());
     Err(io::Error::other(cause))
 }
 

@@ -24,6 +24,15 @@ pub struct SshConfig {
     pub persist: Option<Persist>,
 }
 
+impl SshConfig {
+    /// Whether the command is ssh, and takes its options.
+    #[must_use]
+    pub fn is_ssh(&self) -> bool {
+        !self.shell_given
+            || self.shell.first().is_some_and(|program| program.rsplit('/').next() == Some("ssh"))
+    }
+}
+
 /// A login that later runs use: the first connection stays a control master (`ControlPersist` of ssh_config(5)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Persist {

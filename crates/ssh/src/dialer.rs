@@ -60,7 +60,7 @@ impl SshDialer {
             let why = "it was not found on this machine";
             return Err(Error::new(ErrorKind::Unreachable, Side::Local, "start", why).on(program));
         }
-        let is_ssh = !config.shell_given || program.rsplit('/').next() == Some("ssh");
+        let is_ssh = config.is_ssh();
         let options =
             if is_ssh { Options::of(&config.shell, host, config.timeout) } else { Options::foreign() };
         let is_free = is_ssh && !options.user_master;

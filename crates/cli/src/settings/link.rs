@@ -41,16 +41,22 @@ impl LinkSettings {
         if args.host.remote_haul.trim().is_empty() {
             return Err(usage("use --remote-haul", "it is empty"));
         }
-        let is_ssh = shell.first().is_some_and(|program| program.rsplit('/').next() == Some("ssh"));
-        if args.host.persist.is_some() && !is_ssh && !given.has("persist") {
-            return Err(usage("use --persist", "the program of -e is not ssh, which alone keeps a login"));
-        }
         let family = family(&args.host);
         if let (Some(family), Some(address)) = (family, args.connections.bind)
             && !family.has(address)
         {
             let why = format!("{address} is no address of it; omit one of the two options");
             return Err(usage(&format!("use {} with --bind", family.option()), why));
+        }
+        let ssh = SshConfig {
+            shell,
+            shell_given: args.host.rsh.is_some(),
+            family,
+            timeout: args.timeout,
+            persist: args.host.persist.map(persist).transpose()?,
+        };
+        if ssh.persist.is_some() && !ssh.is_ssh() && !given.has("persist") {
+            return Err(usage("use --persist", "the program of -e is not ssh, which alone keeps a login"));
         }
         let typed = [
             ("-e", args.host.rsh.is_some() && !given.has("rsh")),
@@ -73,13 +79,7 @@ impl LinkSettings {
             ports: args.connections.ports,
             bind: args.connections.bind,
             congestion: args.connections.congestion.clone(),
-            ssh: SshConfig {
-                shell,
-                shell_given: args.host.rsh.is_some(),
-                family,
-                timeout: args.timeout,
-                persist: args.host.persist.map(persist).transpose()?,
-            },
+            ssh,
             remote_haul: args.host.remote_haul.clone(),
             streams: args.connections.streams.unwrap_or(0),
             max_memory,
