@@ -89,9 +89,33 @@ fn sorted(text: &str) -> String {
     text.chars().filter(is_kind).chain(text.chars().filter(|letter| !is_kind(letter))).collect()
 }
 
+/// Changes the mode of an entry, and its ACL as chmod(2) does.
+pub fn change_mode(changes: &[ModeChange], entry: &mut Entry) {
+    entry.mode = changed_mode(changes, entry);
+    for (_, acl) in entry.xattrs.iter_mut().filter(|(name, _)| name[..] == *b"system.posix_acl_access") {
+        set_permissions(acl, entry.mode);
+    }
+}
+
+/// Sets the permissions of an ACL in the format of the kernel (`linux/posix_acl_xattr.h`). Those of the group are the
+/// mask, if there is one.
+fn set_permissions(acl: &mut [u8], mode: u32) {
+    let Some(entries) = acl.get_mut(4..) else { return };
+    let has_mask = entries.chunks_exact(8).any(|entry| entry[..2] == [0x10, 0]);
+    for entry in entries.chunks_exact_mut(8) {
+        let shift = match [entry[0], entry[1]] {
+            [0x01, 0] => 6,
+            [0x04, 0] if !has_mask => 3,
+            [0x10, 0] => 3,
+            [0x20, 0] => 0,
+            _ => continue,
+        };
+        entry[2] = (mode >> shift & 7) as u8;
+    }
+}
+
 /// The mode of an entry after the changes. Symbolic links have none.
-#[must_use]
-pub fn changed_mode(changes: &[ModeChange], entry: &Entry) -> u32 {
+fn changed_mode(changes: &[ModeChange], entry: &Entry) -> u32 {
     if matches!(entry.kind, EntryKind::Symlink(_)) {
         return entry.mode;
     }
@@ -107,6 +131,8 @@ pub fn changed_mode(changes: &[ModeChange], entry: &Entry) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use serde_bytes::ByteBuf;
+
     use super::*;
     use crate::path::RelPath;
 
@@ -138,6 +164,36 @@ mod tests {
         }
         assert_eq!(changed("0", EntryKind::Symlink(Vec::new()), 0o777), 0o777);
         assert_eq!(changed("F=r", EntryKind::Fifo, 0o777), 0o444);
+    }
+
+    #[test]
+    fn an_acl_gets_the_permissions_of_the_mode() {
+        let acl = |group: u8, mask: Option<u8>| {
+            let mask = mask.map(|bits| (0x10, bits));
+            let entries = [(0x01, 7), (0x02, 6), (0x04, group), (0x20, 5)].into_iter().chain(mask);
+            [2, 0, 0, 0]
+                .into_iter()
+                .chain(entries.flat_map(|(tag, bits)| [tag, 0, bits, 0, 9, 0, 0, 0]))
+                .collect()
+        };
+        let changed = |acl: Vec<u8>| {
+            let pair = |name: &[u8], value: Vec<u8>| (ByteBuf::from(name), ByteBuf::from(value));
+            let xattrs = vec![pair(b"system.posix_acl_access", acl), pair(b"user.a", vec![2; 20])];
+            let mut entry = Entry { mode: 0o775, xattrs, ..Entry::new(RelPath::root(), EntryKind::File, 0) };
+            change_mode(&ModeChange::parse("u-w,g-rwx,o=r", 0).unwrap(), &mut entry);
+            assert_eq!((entry.mode, &entry.xattrs[1].1), (0o504, &ByteBuf::from([2; 20])));
+            entry.xattrs.remove(0).1.into_vec()
+        };
+        let with = |user: u8, acl: Vec<u8>| {
+            let mut acl = acl;
+            (acl[6], acl[30]) = (user, 4);
+            acl
+        };
+        assert_eq!(changed(acl(5, Some(7))), with(5, acl(5, Some(0))));
+        assert_eq!(changed(acl(7, None)), with(5, acl(0, None)));
+        for damaged in [vec![], vec![2], vec![2, 0, 0, 0, 1, 0, 7]] {
+            assert_eq!(changed(damaged.clone()), damaged);
+        }
     }
 
     #[test]

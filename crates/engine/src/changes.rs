@@ -1,6 +1,6 @@
 //! Changes of modes, owners and groups on the way from the source to the destination (`--chmod`, `--chown` and the like).
 
-use haul_core::chmod::changed_mode;
+use haul_core::chmod::change_mode;
 use haul_core::sync::Mutex;
 use haul_core::{Entry, Error, ErrorKind, ModeChange, OwnerMap, OwnerNames, Result, Side};
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ impl Changer {
         if self.changes == MetadataChanges::default() {
             return Ok(entry);
         }
-        entry.mode = changed_mode(&self.changes.modes, &entry);
+        change_mode(&self.changes.modes, &mut entry);
         let names = if self.needs_names { self.names_of(&entry)? } else { OwnerNames::default() };
         self.changes.owners.apply(&mut entry, &names);
         Ok(entry)

@@ -345,6 +345,8 @@ impl Summary {
         for note in &self.report.notes {
             let what = if self.command == Command::Verify {
                 format!("not compared: {} of {}", note.what, entries(note.count))
+            } else if note.what.starts_with("--") {
+                format!("{} had no effect on {}", note.what, entries(note.count))
             } else {
                 format!("{} could not be set on {}", note.what, entries(note.count))
             };

@@ -162,8 +162,17 @@ fn a_missing_reference_is_none() {
     for way in WAYS {
         let scene = Scene::new();
         let source = source(&scene);
-        let run = scene.copy(way, source.path(), &scene.join("dst")).arg("--link-dest=../none").finish();
-        summary(&run.expect_success()).assert_accounted();
+        for option in ["--link-dest", "--compare-dest"] {
+            let _ = fs::remove_dir_all(scene.join("dst"));
+            let words = format!("{option}=../none");
+            let run = scene.copy(way, source.path(), &scene.join("dst")).arg(words).finish().expect_success();
+            summary(&run).assert_accounted();
+            let warning = format!(r#""what":"{option}""#);
+            assert!(
+                run.said().contains(&warning) && run.said().contains("/none is not a directory"),
+                "{run}"
+            );
+        }
         assert_same_tree(source.path(), &scene.join("dst"));
         assert!(!scene.join("none").exists());
     }
@@ -198,6 +207,10 @@ fn a_reference_on_another_file_system_is_copied_from_the_source() {
     summary(&run).assert_accounted();
     assert_same_tree(source.path(), &copy);
     assert!(run.said().contains("--link-dest"), "a warning says so: {run}");
+    let run =
+        scene.haul("copy").arg(slash(source.path())).arg(scene.join("second")).arg("--link-dest=../none");
+    let run = run.finish().expect_success();
+    assert!(run.said().contains("--link-dest had no effect on 11 entries: "), "{run}");
 }
 
 fn references_that_cannot_be_used_are_refused() {

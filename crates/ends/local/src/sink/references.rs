@@ -46,7 +46,10 @@ pub(super) fn by_reference(
         let _ = sink.root().dir(&RelPath::root(), true);
     }
     for reference in &sink.references.roots {
-        let Some((at, now)) = find(sink, reference, offer)? else { continue };
+        let Some((at, now)) = find(sink, reference, offer)? else {
+            warn_if_missing(sink, reference, &entry.path);
+            continue;
+        };
         match purpose {
             ReferencePurpose::Omit => return Ok(Some(Answer::Left(Left::Elsewhere))),
             ReferencePurpose::Link if !sink.claims.take(&now, &entry.path) => {}
@@ -74,12 +77,25 @@ fn find(sink: &LocalSink, reference: &Root, offer: &Offer) -> Result<Option<(At,
     Ok(is_same.then_some((at, now)))
 }
 
+/// A mistyped directory costs a copy of everything, so the run says so.
+fn warn_if_missing(sink: &LocalSink, reference: &Root, path: &RelPath) {
+    if let Err(Errno::NOENT | Errno::NOTDIR) = reference.dir(&RelPath::root(), false) {
+        let what = match sink.options.references.purpose {
+            ReferencePurpose::Link => "--link-dest",
+            ReferencePurpose::Omit => "--compare-dest",
+        };
+        let dir = reference.shown(&RelPath::root());
+        let cause = format!("{} is not a directory", String::from_utf8_lossy(&dir));
+        sink.metadata().warn(what, &cause, path);
+    }
+}
+
 /// Makes the link. `false` if the file system cannot: then the file is copied.
 fn link(sink: &LocalSink, entry: &Entry, to: &At, now: &Statx) -> Result<bool> {
     match make_name(sink, entry, to, Some(now)) {
         Err((Some(errno @ (Errno::XDEV | Errno::MLINK | Errno::PERM | Errno::OPNOTSUPP)), _)) => {
             let cause = std::io::Error::from(errno).to_string();
-            sink.metadata().warn("links to --link-dest", &cause, &entry.path);
+            sink.metadata().warn("--link-dest", &cause, &entry.path);
             Ok(false)
         }
         Err((_, error)) => Err(error),
