@@ -12,8 +12,8 @@ use haul_core::source::ScanBatch;
 use haul_core::text::{Clean, shown};
 use haul_core::{
     Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, HungOperation, IpFamily, Links,
-    Method, Offer, Outcome, Packing, PageHashes, Place, Pressure, RelPath, Result, ScanOptions, Sha256,
-    SinkOptions, SliceData,
+    Method, Offer, Outcome, Packing, PageHashes, Place, Pressure, Program, RelPath, Result, Said, ScanOptions,
+    Sha256, SinkOptions, SliceData,
 };
 use serde::{Deserialize, Serialize};
 
@@ -406,6 +406,34 @@ pub enum Request {
         /// The paths to hash.
         paths: Vec<RelPath>,
     },
+    /// Runs a program and opens what it writes as a source of one stream. Does nothing if the number is open already.
+    RunProducer {
+        /// The number of the new root.
+        root: RootId,
+        /// The program.
+        program: Program,
+        /// How many slices the source keeps.
+        window: u32,
+    },
+    /// Runs a program and opens what it reads as a sink of one stream. Does nothing if the number is open already.
+    RunConsumer {
+        /// The number of the new root.
+        root: RootId,
+        /// The program.
+        program: Program,
+    },
+    /// [`haul_core::Source::said`] or [`haul_core::Sink::said`]. Answered when there is something to say.
+    Said {
+        /// The source or sink.
+        root: RootId,
+        /// How many bytes the local end has.
+        from: u64,
+    },
+    /// [`haul_core::Source::stop`].
+    Stop {
+        /// The source.
+        root: RootId,
+    },
 }
 
 /// A part of a scan.
@@ -442,6 +470,8 @@ pub enum Response {
         slices: Vec<Result<SliceData>>,
         /// How the payload is compressed; `None` if it is not.
         packing: Option<Packing>,
+        /// The length of a stream that ends in the slice or before it.
+        ended: Option<u64>,
     },
     /// To [`Request::Digest`].
     Digest(Vec<Result<Digest>>),
@@ -487,4 +517,6 @@ pub enum Response {
     OwnerIds(Vec<Option<u32>>),
     /// To [`Request::Sha256`].
     Sha256(Vec<Result<Sha256>>),
+    /// To [`Request::Said`].
+    Said(Said),
 }

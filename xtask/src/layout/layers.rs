@@ -11,7 +11,7 @@ const LAYERS: [&[&str]; 8] = [
     &["haul-threads", "haul-wire", "haul-codec", "haul-index", "haul-plan", "haul-probe"],
     &["haul-transport", "haul-object", "haul-testkit"],
     &["haul-ssh", "haul-ends", "haul-streams"],
-    &["haul-engine", "haul-local", "haul-remote", "haul-sftp", "haul-store", "haul-campaign", "haul-bench"],
+    &["haul-engine", "haul-local", "haul-program", "haul-remote", "haul-sftp", "haul-store", "haul-campaign", "haul-bench"],
     &["haul-agent"],
     &["haul-job"],
     &["haul"],
