@@ -152,7 +152,7 @@ pub trait Sink: Send + Sync {
     /// As [`crate::Source::said`], of the program that reads what is written here.
     ///
     /// # Errors
-    /// If the sink cannot be asked.
+    /// If the sink cannot be asked; when all was said, why the program has failed.
     fn said(&self, _from: u64) -> Result<Said> {
         Ok(Said::nothing())
     }

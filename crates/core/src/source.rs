@@ -234,7 +234,7 @@ pub trait Source: Send + Sync {
     /// No reads will follow those in flight. Called repeatedly until the run ends.
     fn ending(&self) {}
 
-    /// Ends the program that the source reads from, if there is one: reads in flight fail.
+    /// Ends the program that the source reads from, if there is one, and waits for its end: reads in flight fail.
     fn stop(&self) {}
 
     /// What the program that the source reads from has written to its standard error, from this offset on. Waits for

@@ -87,7 +87,7 @@ fn piped(
     let said = Arc::clone(console);
     let show: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(move |line| said.warn(line));
     let listeners = Listeners::start(&programs, (&from.label(), &into.label()), &show)?;
-    let piped = watched(console, || progress(status), || pipe(&programs, settings, status, &flag));
+    let piped = watched(console, || progress(status), || pipe(&programs, settings, status, &listeners, &flag));
     listeners.end();
     piped.map_err(advised)
 }

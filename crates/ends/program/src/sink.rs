@@ -354,7 +354,10 @@ impl Sink for ProgramSink {
     }
 
     fn said(&self, from: u64) -> Result<Said> {
-        Ok(self.shared.heard.said(from))
+        let said = self.shared.heard.said(from);
+        // A caller that writes nothing meanwhile learns of the failure here.
+        let failure = if said.text.is_empty() { self.shared.state.lock().failure.clone() } else { None };
+        failure.map_or(Ok(said), Err)
     }
 }
 

@@ -32,7 +32,8 @@ const LOOK: Duration = Duration::from_millis(200);
 pub struct ProgramSource {
     shared: Arc<Shared>,
     guard: Mutex<Option<Guard>>,
-    reader: Option<JoinHandle<()>>,
+    /// It ends the program when it ends.
+    reader: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Shared {
@@ -89,7 +90,18 @@ impl ProgramSource {
         let reading = Arc::clone(&shared);
         let reader = Builder::new().name("haul-program".to_owned()).spawn(move || reading.run(input));
         let reader = reader.map_err(|error| haul_threads::refused(&error))?;
-        Ok(Self { shared, guard: Mutex::new(guard), reader: Some(reader) })
+        Ok(Self { shared, guard: Mutex::new(guard), reader: Mutex::new(Some(reader)) })
+    }
+}
+
+impl ProgramSource {
+    /// Waits until the program has ended.
+    fn wait(&self) {
+        let reader = self.reader.lock().take();
+        if let Some(reader) = reader {
+            // A thread that panicked has dropped the program.
+            let _ = reader.join();
+        }
     }
 }
 
@@ -255,8 +267,10 @@ impl Source for ProgramSource {
         if !matches!(state.end, Some(Err(_))) {
             state.end = Some(Err(stopped.on(&self.shared.name)));
         }
+        state.kept.clear();
         drop(state);
         self.shared.changed.notify_all();
+        self.wait();
     }
 
     fn said(&self, from: u64) -> Result<Said> {
@@ -267,15 +281,11 @@ impl Source for ProgramSource {
 impl Drop for ProgramSource {
     fn drop(&mut self) {
         let has_ended = matches!(self.shared.state.lock().end, Some(Ok(_)));
+        self.shared.heard.close();
         if !has_ended {
             self.stop();
         }
-        self.shared.state.lock().kept.clear();
-        self.shared.heard.close();
-        // It ends the program, if that runs.
-        if let Some(reader) = self.reader.take() {
-            let _ = reader.join();
-        }
+        self.wait();
         if let Some(guard) = self.guard.lock().take().filter(|_| has_ended) {
             guard.end();
         }

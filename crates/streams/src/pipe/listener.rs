@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use haul_core::{Result, Said};
+use haul_core::sync::Mutex;
+use haul_core::{Error, Result, Said};
 
 use super::run::Pipe;
 
@@ -15,7 +16,10 @@ const END: Duration = Duration::from_secs(2);
 const LINE: usize = 4096;
 
 /// Threads that listen to both programs.
-pub struct Listeners(Vec<JoinHandle<()>>);
+pub struct Listeners {
+    threads: Vec<JoinHandle<()>>,
+    failure: Arc<Mutex<Option<Error>>>,
+}
 
 impl Listeners {
     /// Passes each line to `show`, behind the name of its program.
@@ -24,15 +28,21 @@ impl Listeners {
     /// That of starting a thread.
     pub fn start(pipe: &Pipe, names: (&str, &str), show: &Arc<dyn Fn(&str) + Send + Sync>) -> Result<Self> {
         let (source, sink) = (Arc::clone(&pipe.source), Arc::clone(&pipe.sink));
-        let first = listen(names.0, show, move |from| source.said(from))?;
-        let second = listen(names.1, show, move |from| sink.said(from))?;
-        Ok(Self(vec![first, second]))
+        let failure = Arc::default();
+        let first = listen(names.0, show, &failure, move |from| source.said(from))?;
+        let second = listen(names.1, show, &failure, move |from| sink.said(from))?;
+        Ok(Self { threads: vec![first, second], failure })
+    }
+
+    /// Why one of the programs cannot be listened to, such as that it has failed.
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.failure.lock().clone()
     }
 
     /// Waits until all that the programs have said is shown.
     pub fn end(self) {
         let until = Instant::now() + END;
-        while self.0.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
+        while self.threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -41,17 +51,24 @@ impl Listeners {
 fn listen(
     name: &str,
     show: &Arc<dyn Fn(&str) + Send + Sync>,
+    failure: &Arc<Mutex<Option<Error>>>,
     said: impl Fn(u64) -> Result<Said> + Send + 'static,
 ) -> Result<JoinHandle<()>> {
-    let (name, show) = (name.to_owned(), Arc::clone(show));
+    let (name, show, failure) = (name.to_owned(), Arc::clone(show), Arc::clone(failure));
     let listen = move || {
         let (mut from, mut line) = (0, Vec::new());
         let tell = |line: &mut Vec<u8>| {
             show(&format!("{name}: {}", String::from_utf8_lossy(line)));
             line.clear();
         };
-        // If nobody can be asked any more, the run says why.
-        while let Ok(Said { text, ended }) = said(from) {
+        loop {
+            let Said { text, ended } = match said(from) {
+                Ok(said) => said,
+                Err(error) => {
+                    failure.lock().get_or_insert(error);
+                    break;
+                }
+            };
             from += text.len() as u64;
             for byte in &text {
                 if *byte != b'\n' {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use haul_core::{Digest, Error, ErrorKind, RelPath, Result, Side, Sink, Source};
 
+use super::listener::Listeners;
 use super::slices::Slices;
 
 /// How often cancellation is checked.
@@ -71,12 +72,13 @@ pub fn pipe(
     pipe: &Pipe,
     settings: PipeSettings,
     status: &Arc<PipeStatus>,
+    listeners: &Listeners,
     cancel: &AtomicBool,
 ) -> Result<Piped> {
     let slices = Slices::new(&pipe.source, &pipe.sink, settings, status);
     let over = AtomicBool::new(false);
     let moved = thread::scope(|scope| {
-        let watching = haul_threads::spawn(scope, "cancel", || watch(pipe, &slices, &over, cancel));
+        let watching = haul_threads::spawn(scope, "cancel", || watch(pipe, &slices, listeners, (&over, cancel)));
         let moved = watching.and_then(|_| run(scope, pipe, &slices, settings));
         over.store(true, Ordering::Relaxed);
         moved
@@ -122,8 +124,16 @@ fn run<'scope>(
 }
 
 /// Ends both programs as soon as the run is cancelled or the stream has failed, so that nobody waits for them.
-fn watch(pipe: &Pipe, slices: &Slices, over: &AtomicBool, cancel: &AtomicBool) {
+fn watch(
+    pipe: &Pipe,
+    slices: &Slices,
+    listeners: &Listeners,
+    (over, cancel): (&AtomicBool, &AtomicBool),
+) {
     while !over.load(Ordering::Relaxed) {
+        if let Some(error) = listeners.failure() {
+            slices.fail(error);
+        }
         if cancel.load(Ordering::Relaxed) {
             let error = Error::new(ErrorKind::Cancelled, Side::Local, "pipe the stream", "interrupted");
             slices.fail(error);

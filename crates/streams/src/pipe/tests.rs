@@ -13,7 +13,7 @@ use haul_core::{
     Source, SourceCaps, WriteDone,
 };
 
-use super::{Pipe, PipeSettings, PipeStatus, Piped, pipe};
+use super::{Listeners, Pipe, PipeSettings, PipeStatus, Piped, pipe};
 
 const WINDOW: u32 = 4;
 
@@ -197,7 +197,11 @@ fn bytes(len: usize) -> Vec<u8> {
 fn run(source: &Arc<Memory>, sink: &Arc<Taker>, cancel: &AtomicBool) -> Result<Piped> {
     let ends = Pipe { source: source.clone(), sink: sink.clone() };
     let settings = PipeSettings { window: WINDOW, threads: 3, allow_empty: false };
-    pipe(&ends, settings, &Arc::new(PipeStatus::default()), cancel)
+    let show: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_: &str| {});
+    let listeners = Listeners::start(&ends, ("a", "b"), &show).unwrap();
+    let piped = pipe(&ends, settings, &Arc::new(PipeStatus::default()), &listeners, cancel);
+    listeners.end();
+    piped
 }
 
 fn piped(source: Memory, sink: Taker) -> (Result<Piped>, Arc<Memory>, Arc<Taker>) {
