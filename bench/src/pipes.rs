@@ -80,7 +80,10 @@ mod tests {
         };
         let write = "mkdir -p $(dirname /b/f) && cat > /b/f";
         let push = haul(&job).unwrap().near;
-        assert!(push.starts_with(&format!("/bin/haul pipe -q  root@10.0.0.2 --into '{write}' -e 'ssh ")), "{push}");
+        assert!(
+            push.starts_with(&format!("/bin/haul pipe -q  root@10.0.0.2 --into '{write}' -e 'ssh ")),
+            "{push}"
+        );
         assert!(push.ends_with("' --remote-haul /bin/haul -- 'cat /a/f'"), "{push}");
         let plan = nc(&job, "zstd | ", "zstd -d | ").unwrap();
         assert_eq!(plan.near, "cat /a/f | zstd | nc -N 10.0.0.2 22023");

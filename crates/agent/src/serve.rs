@@ -80,9 +80,9 @@ fn work(session: &Arc<ServerSession>, reply: Reply, request: Request) {
         Request::OpenSink { root, place, options } => {
             done(session.open(root, || session.ends.sink(&place, &options, &session.pool).map(Open::Sink)))
         }
-        Request::RunProducer { root, program, window } => done(session.run(root, || {
-            session.ends.producer(&program, window, &session.pool).map(Open::Source)
-        })),
+        Request::RunProducer { root, program, window } => done(
+            session.run(root, || session.ends.producer(&program, window, &session.pool).map(Open::Source)),
+        ),
         Request::RunConsumer { root, program } => {
             done(session.run(root, || session.ends.consumer(&program).map(Open::Sink)))
         }

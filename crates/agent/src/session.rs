@@ -1,8 +1,8 @@
 //! The state of a session: its connections, and the roots and scans that are open.
 
 use haul_core::sync::{Condvar, Mutex};
-use std::collections::{HashMap, HashSet};
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

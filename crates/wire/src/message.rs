@@ -12,8 +12,8 @@ use haul_core::source::ScanBatch;
 use haul_core::text::{Clean, shown};
 use haul_core::{
     Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, HungOperation, IpFamily, Links,
-    Method, Offer, Outcome, Packing, PageHashes, Place, Pressure, Program, RelPath, Result, Said, ScanOptions,
-    Sha256, SinkOptions, SliceData,
+    Method, Offer, Outcome, Packing, PageHashes, Place, Pressure, Program, RelPath, Result, Said,
+    ScanOptions, Sha256, SinkOptions, SliceData,
 };
 use serde::{Deserialize, Serialize};
 

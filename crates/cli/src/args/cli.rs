@@ -44,7 +44,7 @@ Examples:
   haul plan /srv/share/                       # analyse the tree
   haul put s3://backups/db1.xb -- mariadb-backup --backup --stream=xbstream
   haul get s3://backups/db1.xb | mbstream -x
-  haul pipe db2 --into 'mbstream -x' -- mariadb-backup --backup --stream=xbstream
+  haul pipe db2 --into 'psql shop' -- pg_dump shop    # one program into another
 
 Exit codes:
   0  everything copied and verified    4  connection or login failed

@@ -2,8 +2,8 @@
 
 /// Commands for locations: they take settings, and `-h` beside other arguments is rsync's --human-readable.
 pub(crate) const COMMANDS: [&str; 15] = [
-    "copy", "sync", "verify", "hash", "put", "get", "pipe", "ls", "rm", "stat", "mb", "rb", "presign", "plan",
-    "probe",
+    "copy", "sync", "verify", "hash", "put", "get", "pipe", "ls", "rm", "stat", "mb", "rb", "presign",
+    "plan", "probe",
 ];
 
 /// Options that loosen a guard against deletion: a run that deletes more than usual says so itself.

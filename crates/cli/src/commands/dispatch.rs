@@ -1,8 +1,8 @@
 //! Runs the command that was given.
 
 use super::{
-    agent, bucket, completions, config, copy, fifo, get, hash, help, jobs, ls, man, pipe, plan, presign, probe,
-    put, rm, stat, sync, verify,
+    agent, bucket, completions, config, copy, fifo, get, hash, help, jobs, ls, man, pipe, plan, presign,
+    probe, put, rm, stat, sync, verify,
 };
 use crate::args::Command;
 use crate::exit_code::Exit;

@@ -18,7 +18,8 @@ use crate::render::{Command, Console, Start, Summary};
 use crate::settings::{LinkSettings, programs};
 
 /// The advice of a pipe that has failed.
-const NOT_RESUMED: &str = "a pipe cannot be resumed: clean up what the program that reads has made, and start again";
+const NOT_RESUMED: &str =
+    "a pipe cannot be resumed: clean up what the program that reads has made, and start again";
 
 /// Sends what one program writes to the other one.
 ///
@@ -27,13 +28,15 @@ const NOT_RESUMED: &str = "a pipe cannot be resumed: clean up what the program t
 pub(super) fn run(args: &PipeArgs) -> Result<Exit> {
     let begun = Instant::now();
     let (from, into) = programs(args)?;
-    let mut config = LinkSettings::resolve(&args.link, &args.given)?.compressed(&args.compress, &args.given).config;
+    let mut config =
+        LinkSettings::resolve(&args.link, &args.given)?.compressed(&args.compress, &args.given).config;
     let buffers = BufferPool::new(config.peer.max_memory).count();
     let settings_of_pipe = PipeSettings::within(buffers, from.host.is_some(), args.allow_empty);
     let pace = Pace::default();
     config.peer.pace = pace.clone();
     let plan = args.bwlimit.clone();
-    let _rates = RateController::start(pace, Box::new(move || plan.as_ref().and_then(|plan| plan.rate_now())))?;
+    let _rates =
+        RateController::start(pace, Box::new(move || plan.as_ref().and_then(|plan| plan.rate_now())))?;
     let start = Start {
         command: Command::Pipe,
         sources: vec![shown(&from)],
@@ -87,7 +90,8 @@ fn piped(
     let said = Arc::clone(console);
     let show: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(move |line| said.warn(line));
     let listeners = Listeners::start(&programs, (&from.label(), &into.label()), &show)?;
-    let piped = watched(console, || progress(status), || pipe(&programs, settings, status, &listeners, &flag));
+    let piped =
+        watched(console, || progress(status), || pipe(&programs, settings, status, &listeners, &flag));
     listeners.end();
     piped.map_err(advised)
 }
@@ -106,6 +110,7 @@ fn advised(error: Error) -> Error {
 fn progress(status: &PipeStatus) -> StreamProgress {
     let (read, sent) = (status.read.load(Ordering::Relaxed), status.sent.load(Ordering::Relaxed));
     let totals = Totals { found: 1, found_bytes: read, sent_bytes: sent, ..Totals::default() };
-    let limit = if read.saturating_sub(sent) < 2 * haul_core::SLICE_LEN { Limit::Source } else { Limit::Destination };
+    let limit =
+        if read.saturating_sub(sent) < 2 * haul_core::SLICE_LEN { Limit::Source } else { Limit::Destination };
     StreamProgress { totals, ended: status.ended.load(Ordering::Relaxed), limit }
 }

@@ -73,23 +73,32 @@ fn host(text: &OsStr) -> Result<SshHost> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Command, parse};
+    use crate::args::{Cli, Command, parse};
 
-    fn read(words: &[&str]) -> Result<(PipeProgram, PipeProgram)> {
-        let words = [&["pipe", "--into", "cat > x"], words].concat();
-        let Ok(Command::Pipe(args)) = parse(&words) else { panic!("{words:?}") };
-        programs(&args)
+    /// `None`: the parser refuses it.
+    fn read(words: &[&str]) -> Option<Result<(PipeProgram, PipeProgram)>> {
+        let words = ["haul", "pipe", "--into", "cat > x"].iter().chain(words).map(OsString::from);
+        match parse(words) {
+            Ok(Cli { command: Command::Pipe(args) }) => Some(programs(&args)),
+            Ok(other) => panic!("{other:?}"),
+            Err(_) => None,
+        }
     }
 
     #[test]
     fn one_program_is_here_and_the_other_on_the_host() {
-        let (from, into) = read(&["me@db2", "--", "tar", "c", "."]).unwrap();
+        let (from, into) = read(&["me@db2", "--", "tar", "c", "."]).unwrap().unwrap();
         assert_eq!((from.host, from.program.words.len()), (None, 3));
         assert_eq!(into.host.unwrap().destination, "me@db2");
         assert_eq!(into.program.words, [b"cat > x"]);
-        for words in [&["--from", "ssh://db1:2222", "tar c ."][..], &["--from=ssh://db1:2222/", "--", "tar c ."]] {
-            let (from, into) = read(words).unwrap();
-            assert_eq!((from.host.unwrap().port, from.program.words), (Some(2222), vec![b"tar c .".to_vec()]));
+        for words in
+            [&["--from", "ssh://db1:2222", "tar c ."][..], &["--from=ssh://db1:2222/", "--", "tar c ."]]
+        {
+            let (from, into) = read(words).unwrap().unwrap();
+            assert_eq!(
+                (from.host.unwrap().port, from.program.words),
+                (Some(2222), vec![b"tar c .".to_vec()])
+            );
             assert_eq!(into.host, None);
         }
     }
@@ -97,7 +106,7 @@ mod tests {
     #[test]
     fn what_is_no_pipe_is_refused() {
         for (words, cause) in [
-            (&["--from", "db1", "db2:", ][..], "two hosts"),
+            (&["--from", "db1", "db2:"][..], "two hosts"),
             (&["--from", "db1", "db2", "--", "cat"], "two hosts"),
             (&["db2"], "is missing"),
             (&["--from", "db1"], "is missing"),
@@ -105,13 +114,15 @@ mod tests {
             (&["db2:/x", "--", "cat"], "no host"),
             (&["sftp://db2", "--", "cat"], "no host"),
             (&["s3://b/k", "--", "cat"], "no host"),
-            (&["-oProxyCommand=x", "--", "cat"], ""),
+            (&["--from=-oProxyCommand=x", "--", "cat"], "begins with `-`"),
             (&["db2", "--", ""], "empty"),
         ] {
-            let words = [&["pipe", "--into", "cat"], words].concat();
-            let Ok(Command::Pipe(args)) = parse(&words) else { continue };
-            let error = programs(&args).err().unwrap_or_else(|| panic!("{words:?}"));
-            assert!(error.kind() == haul_core::ErrorKind::Usage && error.to_string().contains(cause), "{error}");
+            let error = read(words).unwrap_or_else(|| panic!("{words:?}")).err();
+            let error = error.unwrap_or_else(|| panic!("{words:?}"));
+            assert!(
+                error.kind() == haul_core::ErrorKind::Usage && error.to_string().contains(cause),
+                "{error}"
+            );
         }
     }
 }

@@ -10,7 +10,7 @@ use haul_testkit::process::{kill, signal, tagged, wait_until};
 use haul_testkit::{Direction, Fault, FaultPlan, Finished, LongLink, Need, Run, Running, Which, content};
 use rustix::process::Signal;
 
-use crate::scene::{HAUL, REMOTE, Scene, summary};
+use crate::scene::{HAUL, REMOTE, Scene, events, summary};
 use crate::{Case, cases};
 
 const SLICE: u64 = 4 << 20;
@@ -31,6 +31,8 @@ pub(crate) fn cases() -> Vec<Case> {
         a_cut_connection_costs_a_retry,
         a_flipped_byte_never_reaches_the_consumer,
         what_runs_on_after_the_consumer_is_left_alone,
+        json_stays_json_whatever_the_programs_print,
+        the_rate_is_limited_and_the_data_are_compressed,
         what_is_no_pipe_is_refused_in_one_line,
         a_login_confined_to_a_folder_runs_no_programs,
     ];
@@ -329,13 +331,51 @@ fn what_runs_on_after_the_consumer_is_left_alone() {
     for from in BOTH {
         let scene = Scene::new();
         let done = scene.join("done");
-        let consumer = format!(
-            "cat > /dev/null; (sleep 2; : > {}) < /dev/null > /dev/null 2>&1 &",
-            done.display()
-        );
+        let consumer =
+            format!("cat > /dev/null; (sleep 2; : > {}) < /dev/null > /dev/null 2>&1 &", done.display());
         let run = from.plain(&scene, "echo data", &consumer).finish().expect_success();
         assert!(run.took < Duration::from_secs(15), "{run}");
-        wait_until("the process that was left running ends by itself", Duration::from_secs(10), || done.exists());
+        wait_until("the process that was left running ends by itself", Duration::from_secs(10), || {
+            done.exists()
+        });
+    }
+}
+
+fn json_stays_json_whatever_the_programs_print() {
+    for from in BOTH {
+        let scene = Scene::new();
+        let run = scene.haul_fault("pipe", &FaultPlan::new(scene.join("plan"))).arg("--json");
+        let run = from.words(run, REMOTE, "echo data; echo one >&2", "cat; echo two >&2");
+        let run = run.finish().expect_success();
+        let notes: Vec<String> = events(&run)
+            .iter()
+            .filter(|event| event["type"] == "note")
+            .filter_map(|event| event["text"].as_str().map(str::to_owned))
+            .collect();
+        for said in ["echo: one", "cat: data", "cat: two"] {
+            assert!(notes.iter().any(|note| note.ends_with(said)), "{from:?} {said}: {run}");
+        }
+        assert_eq!(summary(&run).0["command"], "pipe");
+        assert_eq!(summary(&run).of("copied_bytes"), 5);
+    }
+    // Otherwise what the program here prints is what haul prints.
+    let scene = Scene::new();
+    let run = From::There.plain(&scene, "echo data", "cat").finish().expect_success();
+    assert_eq!(run.out(), "data\n");
+}
+
+fn the_rate_is_limited_and_the_data_are_compressed() {
+    for from in BOTH {
+        let scene = Scene::new();
+        let piped = |words: &[&str], producer: &str| {
+            let run = scene.haul_fault("pipe", &FaultPlan::new(scene.join("plan"))).args(words);
+            from.words(run, REMOTE, producer, "cat > /dev/null").finish().expect_success().took
+        };
+        let took = piped(&["--bwlimit", "5M", "--compress", "none"], "head -c 25000000 /dev/zero");
+        assert!(took > Duration::from_secs(3), "{from:?}: {took:?}");
+        // Zeros take no time when they are compressed.
+        let took = piped(&["--bwlimit", "5M", "-z"], "head -c 100000000 /dev/zero");
+        assert!(took < Duration::from_secs(8), "{from:?}: {took:?}");
     }
 }
 

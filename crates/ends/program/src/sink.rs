@@ -105,10 +105,7 @@ impl ProgramSink {
         let own = Self { shared: Arc::clone(&shared) };
         let writing = Arc::clone(&shared);
         let refused = |error: io::Error| haul_threads::refused(&error);
-        Builder::new()
-            .name("haul-exit".to_owned())
-            .spawn(move || shared.wait_for(child))
-            .map_err(refused)?;
+        Builder::new().name("haul-exit".to_owned()).spawn(move || shared.wait_for(child)).map_err(refused)?;
         Builder::new()
             .name("haul-program".to_owned())
             .spawn(move || writing.write_all(input))
@@ -186,8 +183,8 @@ impl Shared {
                 return;
             }
             drop(held.content);
-            let outcome = self.taken(held.value);
-            held.done.into_iter().for_each(|done| done(vec![Ok(outcome)]));
+            let (outcome, again) = self.taken(held.value);
+            held.done.into_iter().chain(again).for_each(|done| done(vec![Ok(outcome)]));
         }
     }
 
@@ -203,8 +200,8 @@ impl Shared {
         }
     }
 
-    /// The program has taken the next slice.
-    fn taken(&self, value: ChainingValue) -> Outcome {
+    /// The program has taken the next slice. Returns who sent it again meanwhile, too.
+    fn taken(&self, value: ChainingValue) -> (Outcome, Vec<WriteDone>) {
         let mut state = self.state.lock();
         let index = state.next;
         state.next += 1;
@@ -217,7 +214,8 @@ impl Shared {
         }
         state.tree.set(index, value);
         state.digest = len.and_then(|_| state.tree.digest());
-        if len.is_some() { Outcome::Committed(state.digest) } else { Outcome::Stored }
+        let outcome = if len.is_some() { Outcome::Committed(state.digest) } else { Outcome::Stored };
+        (outcome, state.held.remove(&index).map(|held| held.done).unwrap_or_default())
     }
 
     /// Why the program takes nothing more.
@@ -303,7 +301,8 @@ impl Shared {
         }
         let unread = state.unread.take().and_then(|input| rustix::io::ioctl_fionread(input).ok());
         if let Some(left) = unread.filter(|left| *left > 0) {
-            let cause = format!("it ended with status 0 and has not read the last {left} bytes of the stream");
+            let cause =
+                format!("it ended with status 0 and has not read the last {left} bytes of the stream");
             return Err(state.failure.insert(self.error(ErrorKind::Io, "run", cause)).clone());
         }
         state.finished = true;

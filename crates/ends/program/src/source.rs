@@ -16,8 +16,8 @@ use haul_core::entry::GROWING;
 use haul_core::source::ScanVisit;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
-    Batch, BatchData, Buffer, BufferPool, Digest, Entry, Error, ErrorKind, Extent, FileTree, Program, RelPath,
-    Result, SLICE_LEN, Said, ScanBatch, ScanOptions, Side, SliceData, Source, SourceCaps,
+    Batch, BatchData, Buffer, BufferPool, Digest, Entry, Error, ErrorKind, Extent, FileTree, Program,
+    RelPath, Result, SLICE_LEN, Said, ScanBatch, ScanOptions, Side, SliceData, Source, SourceCaps,
 };
 use haul_streams::put::Input;
 
@@ -141,9 +141,8 @@ impl Shared {
 
     /// Waits until slice `index` may be read ahead.
     fn wait_for_room(&self, index: u32) -> Result<()> {
-        let is_full = |state: &mut State| {
-            index > self.window.max(state.asked) && !self.cancel.load(Ordering::Relaxed)
-        };
+        let is_full =
+            |state: &mut State| index > self.window.max(state.asked) && !self.cancel.load(Ordering::Relaxed);
         let mut state = self.state.lock();
         while is_full(&mut state) {
             state = self.changed.wait_timeout(state, LOOK).0;
@@ -236,7 +235,12 @@ impl Source for ProgramSource {
         let batch = ended.map_or_else(|| Arc::clone(batch), |len| Arc::new(batch.ended_at(len)));
         let Some(found) = found else {
             let behind = SliceData { extents: Vec::new(), value: haul_core::ChainingValue::default() };
-            return Ok(BatchData { batch, slices: vec![Ok(behind)], content: Buffer::default(), at_hand: true });
+            return Ok(BatchData {
+                batch,
+                slices: vec![Ok(behind)],
+                content: Buffer::default(),
+                at_hand: true,
+            });
         };
         let bytes = found.bytes();
         let mut content = shared.pool.take();

@@ -154,7 +154,8 @@ fn slices_in_any_order_reach_the_program_in_theirs_and_each_once() {
     for order in [&[0, 1, 2, 3, 4, 5][..], &[5, 4, 3, 2, 1, 0], &[2, 2, 5, 0, 0, 1, 4, 3, 5, 1, 0]] {
         let sink = sink(&format!("cat > {}; : > {}", got.display(), end.display()));
         let answers = write(&sink, &all, order);
-        let mut answers: Vec<_> = answers.iter().take(order.len()).map(|(at, answer)| (at, answer.unwrap())).collect();
+        let mut answers: Vec<_> =
+            answers.iter().take(order.len()).map(|(at, answer)| (at, answer.unwrap())).collect();
         answers.dedup();
         assert!(answers.iter().all(|(at, answer)| match answer {
             Outcome::Committed(digest) => *at == 5 && *digest == Some(Digest::of(&all)),

@@ -10,8 +10,8 @@ use crossbeam_channel::{Receiver, Sender};
 use haul_core::filter::Above;
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Batch, BatchData, Digest, Entry, Error, HungOperation, PageHashes, RelPath, Result, Retry,
-    Said, ScanOptions, Sha256, Source, SourceCaps, Traffic,
+    Batch, BatchData, Digest, Entry, Error, HungOperation, PageHashes, RelPath, Result, Retry, Said,
+    ScanOptions, Sha256, Source, SourceCaps, Traffic,
 };
 use haul_wire::{Kind, Request, Response, ScanId, ScanPart, encode};
 

@@ -78,7 +78,8 @@ pub fn pipe(
     let slices = Slices::new(&pipe.source, &pipe.sink, settings, status);
     let over = AtomicBool::new(false);
     let moved = thread::scope(|scope| {
-        let watching = haul_threads::spawn(scope, "cancel", || watch(pipe, &slices, listeners, (&over, cancel)));
+        let watching =
+            haul_threads::spawn(scope, "cancel", || watch(pipe, &slices, listeners, (&over, cancel)));
         let moved = watching.and_then(|_| run(scope, pipe, &slices, settings));
         over.store(true, Ordering::Relaxed);
         moved
@@ -124,12 +125,7 @@ fn run<'scope>(
 }
 
 /// Ends both programs as soon as the run is cancelled or the stream has failed, so that nobody waits for them.
-fn watch(
-    pipe: &Pipe,
-    slices: &Slices,
-    listeners: &Listeners,
-    (over, cancel): (&AtomicBool, &AtomicBool),
-) {
+fn watch(pipe: &Pipe, slices: &Slices, listeners: &Listeners, (over, cancel): (&AtomicBool, &AtomicBool)) {
     while !over.load(Ordering::Relaxed) {
         if let Some(error) = listeners.failure() {
             slices.fail(error);

@@ -9,8 +9,8 @@ use haul_core::digest::slice_count;
 use haul_core::entry::GROWING;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
-    Batch, BatchData, Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, SLICE_LEN, Side, Sink,
-    Slice, Source,
+    Batch, BatchData, Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, SLICE_LEN, Side,
+    Sink, Slice, Source,
 };
 
 use super::run::{PipeSettings, PipeStatus};

@@ -8,9 +8,9 @@ use haul_core::entry::GROWING;
 use haul_core::source::ScanVisit;
 use haul_core::sync::Mutex;
 use haul_core::{
-    Answer, Batch, BatchData, BufferPool, ChainingValue, Digest, Entry, Error, ErrorKind, Extent, FinishReport,
-    HardLink, Offer, Outcome, RelPath, Result, Retry, SLICE_LEN, ScanOptions, Side, Sink, SinkCaps, SliceData,
-    Source, SourceCaps, WriteDone,
+    Answer, Batch, BatchData, BufferPool, ChainingValue, Digest, Entry, Error, ErrorKind, Extent,
+    FinishReport, HardLink, Offer, Outcome, RelPath, Result, Retry, SLICE_LEN, ScanOptions, Side, Sink,
+    SinkCaps, SliceData, Source, SourceCaps, WriteDone,
 };
 
 use super::{Listeners, Pipe, PipeSettings, PipeStatus, Piped, pipe};
@@ -207,7 +207,11 @@ fn run(source: &Arc<Memory>, sink: &Arc<Taker>, cancel: &AtomicBool) -> Result<P
 fn piped(source: Memory, sink: Taker) -> (Result<Piped>, Arc<Memory>, Arc<Taker>) {
     let (source, sink) = (Arc::new(source), Arc::new(sink));
     let piped = run(&source, &sink, &AtomicBool::new(false));
-    assert_eq!(piped.is_ok(), sink.finished.load(Ordering::Relaxed), "the end of the input is that of a success");
+    assert_eq!(
+        piped.is_ok(),
+        sink.finished.load(Ordering::Relaxed),
+        "the end of the input is that of a success"
+    );
     (piped, source, sink)
 }
 
@@ -216,7 +220,8 @@ fn a_stream_of_any_length_passes_in_order_and_both_digests_are_compared() {
     let slice = SLICE_LEN as usize;
     for len in [1, slice - 1, slice, slice + 1, 2 * slice, 9 * slice + 5] {
         let all = bytes(len);
-        let (piped, source, sink) = piped(Memory { bytes: all.clone(), ..Memory::default() }, Taker::default());
+        let (piped, source, sink) =
+            piped(Memory { bytes: all.clone(), ..Memory::default() }, Taker::default());
         assert_eq!(piped.unwrap(), Piped { len: len as u64, digest: Digest::of(&all) });
         assert!(sink.state.lock().bytes == all && !source.stopped.load(Ordering::Relaxed), "{len}");
     }

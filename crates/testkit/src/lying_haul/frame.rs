@@ -177,7 +177,9 @@ impl Frame {
 /// The first slice that was read with another byte in it and the proof of that: what nobody can find. Only where nothing
 /// is packed and the slice is a whole small file without holes.
 fn other_content(frame: &Frame) -> Option<Vec<u8>> {
-    let Ok(Response::Read { mut slices, packing: None, ended }) = decode_body(&frame.body) else { return None };
+    let Ok(Response::Read { mut slices, packing: None, ended }) = decode_body(&frame.body) else {
+        return None;
+    };
     let first = slices.first_mut()?.as_mut().ok()?;
     let [extent] = first.extents[..] else { return None };
     let mut told = frame.clone();

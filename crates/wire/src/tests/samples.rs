@@ -17,8 +17,8 @@ use haul_core::{
     Answer, Backup, Batch, ChainingValue, Changes, Compare, Compress, Digest, Entry, EntryKind, Error,
     ErrorKind, Extent, Failure, FinishReport, HardLink, HungOperation, IpFamily, Left, LeftOut, Links,
     MetaNote, Method, Offer, Outcome, OwnerNames, Packing, PageHashes, Place, PlaceRoot, Preserve, Pressure,
-    Program, ReferencePurpose, References, RelPath, Retry, Said, ScanOptions, Sha256, Side, SinkOptions, Slice, SliceData,
-    Timestamp,
+    Program, ReferencePurpose, References, RelPath, Retry, Said, ScanOptions, Sha256, Side, SinkOptions,
+    Slice, SliceData, Timestamp,
 };
 
 use crate::{DirectAnswer, DirectOffer, Granter, Hello, Reach, Request, Response, ScanPart, Welcome};
