@@ -149,6 +149,7 @@ pub mod budget;
 pub mod check;
 mod error;
 pub mod frame;
+mod hello;
 mod ids;
 mod limits;
 pub mod message;
@@ -156,11 +157,10 @@ pub mod ticket;
 
 pub use error::FrameError;
 pub use frame::{HEADER_LEN, Header, Kind, MAX_BODY, MAX_PAYLOAD, decode_body, encode, encode_ping, set_id};
+pub use hello::{DirectAnswer, DirectOffer, Hello, Welcome, peek_version};
 pub use ids::{PairId, RootId, ScanId, SessionId};
 pub use limits::{MAX_ADDRESSES, MAX_COMPARED, MAX_CONNECTIONS, MAX_NOTES, MAX_STUCK, VERSION};
-pub use message::{
-    DirectAnswer, DirectOffer, Granter, Hello, Reach, Request, Response, ScanPart, Welcome, peek_version,
-};
+pub use message::{Granter, Reach, Request, Response, ScanPart};
 
 #[cfg(test)]
 mod tests;

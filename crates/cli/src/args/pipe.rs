@@ -36,7 +36,7 @@ pub(crate) struct PipeArgs {
     /// The host of the command that writes the stream
     #[arg(long, value_name = "HOST")]
     pub(crate) from: Option<OsString>,
-    /// Give CMD an empty input even if the stream is empty
+    /// Pass on an empty stream; otherwise it is an error
     #[arg(long)]
     pub(crate) allow_empty: bool,
     /// Limit the bandwidth to RATE bytes per second, optionally by a schedule, as `haul copy`

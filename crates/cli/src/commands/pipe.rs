@@ -16,6 +16,7 @@ use crate::args::PipeArgs;
 use crate::exit_code::Exit;
 use crate::render::{Command, Console, Start, Summary};
 use crate::settings::{LinkSettings, programs};
+use crate::values::Timetable;
 
 /// The advice of a pipe that has failed.
 const NOT_RESUMED: &str =
@@ -35,8 +36,7 @@ pub(super) fn run(args: &PipeArgs) -> Result<Exit> {
     let pace = Pace::default();
     config.peer.pace = pace.clone();
     let plan = args.bwlimit.clone();
-    let _rates =
-        RateController::start(pace, Box::new(move || plan.as_ref().and_then(|plan| plan.rate_now())))?;
+    let _rates = RateController::start(pace, Box::new(move || plan.as_ref().and_then(Timetable::rate_now)))?;
     let start = Start {
         command: Command::Pipe,
         sources: vec![shown(&from)],

@@ -77,8 +77,8 @@ fn cat(path: &Path) -> String {
     format!("cat {}", path.display())
 }
 
-/// A consumer that keeps what it gets in `got`, and makes `end` when it sees the end of its input.
-fn keeper(scene: &Scene) -> (String, PathBuf, PathBuf) {
+/// A consumer that saves what it gets in `got`, and makes `end` when it sees the end of its input.
+fn saving(scene: &Scene) -> (String, PathBuf, PathBuf) {
     let (got, end) = (scene.join("got"), scene.join("end"));
     (format!("cat > {}; : > {}", got.display(), end.display()), got, end)
 }
@@ -93,7 +93,7 @@ fn no_end(scene: &Scene, end: &Path) {
 fn a_stream_of_any_length_arrives() {
     for from in BOTH {
         let scene = Scene::new();
-        let (consumer, got, end) = keeper(&scene);
+        let (consumer, got, end) = saving(&scene);
         for len in [0, 1, SLICE - 1, SLICE, SLICE + 1, 2 * SLICE, 100_000_000] {
             let bytes = file(&scene, "src", len);
             let run = scene.haul_ssh("pipe").args(["--json", "--allow-empty"]);
@@ -121,7 +121,7 @@ fn a_stream_arrives_over_a_long_link() {
     for from in BOTH {
         let scene = Scene::new();
         let bytes = file(&scene, "src", 60_000_000);
-        let (consumer, got, _) = keeper(&scene);
+        let (consumer, got, _) = saving(&scene);
         let sshd = scene.sshd();
         let server = SocketAddr::new(sshd.host().parse().unwrap(), sshd.port());
         let link = LongLink::new(server, Duration::from_millis(30), 1 << 20);
@@ -146,7 +146,7 @@ fn a_producer_that_fails_is_named_and_the_consumer_sees_no_end() {
             ("no-such-command-anywhere x", "exit status: 127"),
         ] {
             let scene = Scene::new();
-            let (consumer, _, end) = keeper(&scene);
+            let (consumer, _, end) = saving(&scene);
             let run = from.plain(&scene, producer, &consumer).finish().expect_code(1);
             assert!(run.err().contains(cause) && run.err().contains("(source)"), "{from:?}: {run}");
             assert!(run.err().contains("cannot be resumed"), "{run}");
@@ -158,7 +158,7 @@ fn a_producer_that_fails_is_named_and_the_consumer_sees_no_end() {
 fn an_empty_stream_is_an_error_unless_allowed() {
     for from in BOTH {
         let scene = Scene::new();
-        let (consumer, got, end) = keeper(&scene);
+        let (consumer, got, end) = saving(&scene);
         let run = from.plain(&scene, "true", &consumer).finish().expect_code(1);
         assert!(run.err().contains("--allow-empty"), "{run}");
         no_end(&scene, &end);
@@ -234,7 +234,7 @@ fn a_consumer_that_reads_slowly_is_waited_for_in_bounded_memory() {
 
 /// A pipe in the middle of its stream, which has reached the consumer, and whose producer waits.
 fn halted(scene: &Scene, from: From) -> (Running, PathBuf) {
-    let (consumer, got, end) = keeper(scene);
+    let (consumer, got, end) = saving(scene);
     let mut run = from.plain(scene, "head -c 30000000 /dev/urandom; sleep 600", &consumer).start();
     run.wait_until("some of it has arrived", || fs::metadata(&got).is_ok_and(|got| got.len() > 20_000_000));
     (run, end)
@@ -292,7 +292,7 @@ fn a_cut_connection_costs_a_retry() {
     for (from, direction) in [(From::Here, Direction::Up), (From::There, Direction::Down)] {
         let scene = Scene::new();
         let bytes = file(&scene, "src", 60_000_000);
-        let (consumer, got, end) = keeper(&scene);
+        let (consumer, got, end) = saving(&scene);
         let plan = [1_u32, 2, 3].into_iter().fold(FaultPlan::new(scene.join("plan")), |plan, which| {
             plan.with(Which::Only(which), direction, Fault::Cut(9_000_000))
         });
@@ -308,7 +308,7 @@ fn a_flipped_byte_never_reaches_the_consumer() {
     for (from, direction) in [(From::Here, Direction::Up), (From::There, Direction::Down)] {
         let scene = Scene::new();
         let bytes = file(&scene, "src", 30_000_000);
-        let (consumer, got, end) = keeper(&scene);
+        let (consumer, got, end) = saving(&scene);
         let run = |plan: &FaultPlan| {
             let run = scene.haul_fault("pipe", plan).args(["--compress", "none", "--streams", "2"]);
             from.words(run, REMOTE, &cat(&scene.join("src")), &consumer).finish()

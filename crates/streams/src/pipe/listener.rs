@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use haul_core::sync::Mutex;
 use haul_core::{Error, Result, Said};
 
-use super::run::Pipe;
+use super::settings::Pipe;
 
 /// How long the end of a program's standard error is waited for, once the program has ended: a process that it left
 /// running may hold it open.

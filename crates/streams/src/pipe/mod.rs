@@ -7,10 +7,12 @@
 
 mod listener;
 mod run;
+mod settings;
 mod slices;
 
 pub use listener::Listeners;
-pub use run::{Pipe, PipeSettings, PipeStatus, Piped, pipe};
+pub use run::pipe;
+pub use settings::{Pipe, PipeSettings, PipeStatus, Piped};
 
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ use haul_core::{
     Sink, Slice, Source,
 };
 
-use super::run::{PipeSettings, PipeStatus};
+use super::settings::{PipeSettings, PipeStatus};
 
 /// How often a slice that does not verify is sent again.
 const VERIFY_RETRIES: u32 = 3;

@@ -276,7 +276,7 @@ fn the_window_fits_into_the_memory_of_both_ends() {
     for buffers in 2..3000 {
         for waits in [false, true] {
             let PipeSettings { window, threads, .. } = PipeSettings::within(buffers, waits, false);
-            assert!(window >= 1 && threads >= 1 && threads <= 32);
+            assert!(window >= 1 && (1..=32).contains(&threads));
             // What compresses may take half; a source keeps one more than the window.
             assert!(buffers < 8 || window as usize + 1 < buffers / 2, "{buffers}");
         }
