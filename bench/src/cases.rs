@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::dataset::{
     DB, DB_QUICK, DEEP, DEEP_QUICK, Dataset, HUNDRED_THOUSAND, IMAGE, IMAGE_QUICK, LOG, LOG_QUICK, MANY,
     MANY_QUICK, MILLION, MILLION_QUICK, MIXED, MIXED_QUICK, NOISE_FILE, NOISE_FILE_QUICK, ONE_FOLDER, SMALL,
-    SMALL_QUICK, STREAM, STREAM_QUICK, TEN_THOUSAND, WIDE, WIDE_QUICK,
+    SMALL_QUICK, STREAM, STREAM_QUICK, TABLE, TABLE_QUICK, TEN_THOUSAND, WIDE, WIDE_QUICK,
 };
 use crate::link::LinkSpec;
 use crate::units::{show_rate, show_time};
@@ -126,6 +126,9 @@ const LOCAL: &[&str] = &["haul", "haul --no-fsync", "cp -a", "cp -a + sync -f"];
 /// For object stores.
 const CLIENTS: &[&str] = &["haul to or from a store", "aws", "s5cmd", "rclone s3", "mc"];
 
+/// For one stream.
+const PIPES: &[&str] = &["haul pipe", "haul", "nc", "zstd+nc", "ssh", "ssh -C", "gzip+ssh"];
+
 /// For links where packing decides.
 const PACKING: &[&str] =
     &["haul", "haul --compress none", "rsync", "rsync -z", "tar+nc", "tar+gzip+nc", "tar+zstd+nc"];
@@ -188,6 +191,9 @@ const OBJECTS: Case = Case { data: &MANY, quick: &MANY_QUICK, link: gbit(1, 20),
 /// From one place of a disk to another.
 const ON_DISK: Case =
     Case { store: Store::Disk, route: Route::Local, tools: LOCAL, timeout: minutes(5), ..PUSH };
+
+/// From a program here to a program there.
+const PIPE: Case = Case { data: &IMAGE, quick: &IMAGE_QUICK, tools: PIPES, timeout: minutes(5), ..PUSH };
 
 /// How the time and the memory grow with the entries.
 const ENTRIES: Case = Case {
@@ -303,6 +309,24 @@ pub(crate) static CASES: &[Case] = &[
     Case { name: "get1g", about: "the same out of it, to a pipe", link: gbit(1, 60), ..GET },
     Case { name: "put-lan", about: "800 MB into an object store without delay", link: gbit(40, 0), ..PUT },
     Case { name: "get-lan", about: "the same out of it, to a pipe", link: gbit(40, 0), ..GET },
+    Case {
+        name: "pipe100m",
+        about: "738 MB of database pages from a program here to a program there",
+        data: &TABLE,
+        quick: &TABLE_QUICK,
+        link: mbit(100, 10),
+        ..PIPE
+    },
+    Case { name: "pipe1g", about: "1 GiB of database pages over a long line", link: gbit(1, 60), ..PIPE },
+    Case { name: "pipe5g", about: "the same over a long and fast line", link: gbit(5, 60), ..PIPE },
+    Case { name: "pipe-lan", about: "the same without delay", link: gbit(40, 0), ..PIPE },
+    Case {
+        name: "pipepull5g",
+        about: "from a program there to a program here",
+        route: Route::Pull,
+        link: gbit(5, 60),
+        ..PIPE
+    },
     Case { name: "objects-up", about: "12,200 small files into an object store", ..OBJECTS },
     Case { name: "objects-down", about: "the same out of it", route: Route::Pull, ..OBJECTS },
     Case {

@@ -162,6 +162,13 @@ pub(crate) const STREAM: Dataset =
 pub(crate) const STREAM_QUICK: Dataset =
     Dataset { name: "stream-quick", groups: &[group("blob", 1, 0, (30 * MB, 30 * MB), Content::Random)] };
 
+/// One table of 738 MB.
+pub(crate) const TABLE: Dataset =
+    Dataset { name: "table", groups: &[group("table", 1, 0, (738 * MB, 738 * MB), Content::Pages)] };
+/// The same, small.
+pub(crate) const TABLE_QUICK: Dataset =
+    Dataset { name: "table-quick", groups: &[group("table", 1, 0, (20 * MB, 20 * MB), Content::Pages)] };
+
 /// One image of a disk.
 pub(crate) const IMAGE: Dataset =
     Dataset { name: "image", groups: &[group("disk", 1, 0, (1 << 30, 1 << 30), Content::Pages)] };

@@ -18,6 +18,7 @@ mod listing;
 mod measure;
 mod peers;
 mod picture;
+mod pipes;
 mod process;
 mod programs;
 mod record;

@@ -2,6 +2,7 @@
 
 use crate::cases::Route;
 use crate::clients;
+use crate::pipes;
 use crate::sshd::SshAccess;
 use crate::tool::{Job, Keeps, NC_PORT, Plan, Promise, Tool, near};
 
@@ -55,6 +56,16 @@ pub(crate) static TOOLS: &[Tool] = &[
     tool("s5cmd", &["s5cmd"], Keeps::Contents, Promise::Copied, clients::s5cmd),
     tool("rclone s3", &["rclone"], Keeps::Contents, Promise::Copied, clients::rclone),
     tool("mc", &["mc"], Keeps::Contents, Promise::Copied, clients::mc),
+    tool("haul pipe", &[], Keeps::Contents, Promise::Copied, pipes::haul),
+    tool("nc", &["nc"], Keeps::Contents, Promise::Copied, |job| pipes::nc(job, "", "")),
+    tool("zstd+nc", &["zstd", "nc"], Keeps::Contents, Promise::Copied, |job| {
+        pipes::nc(job, "zstd -q -T2 -1 | ", "zstd -q -d | ")
+    }),
+    tool("ssh", &["ssh"], Keeps::Contents, Promise::Copied, |job| pipes::ssh(job, "", "", "")),
+    tool("ssh -C", &["ssh"], Keeps::Contents, Promise::Copied, |job| pipes::ssh(job, " -C", "", "")),
+    tool("gzip+ssh", &["gzip", "ssh"], Keeps::Contents, Promise::Copied, |job| {
+        pipes::ssh(job, "", "gzip | ", "gzip -d | ")
+    }),
     tool("cp -a + sync -f", &["cp", "sync"], Keeps::Everything, Promise::Durable, |job| cp(job, "-a", true)),
 ];
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use haul_core::probe::{ProbeResult, ProbeTask};
-use haul_core::{BufferPool, Links, Ops, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_core::{
+    BufferPool, Error, ErrorKind, Links, Ops, Place, Program, Result, Side, Sink, SinkOptions, Source,
+};
+use haul_program::{ProgramSink, ProgramSource, Run, named};
 
 /// What a session can open.
 pub trait Ends: Send + Sync {
@@ -18,6 +21,22 @@ pub trait Ends: Send + Sync {
     /// # Errors
     /// If it cannot be opened.
     fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>>;
+
+    /// Runs a program that writes a stream, of which the source keeps `window` slices.
+    ///
+    /// # Errors
+    /// If it cannot be started, or this session may run none.
+    fn producer(&self, program: &Program, _window: u32, _pool: &BufferPool) -> Result<Arc<dyn Source>> {
+        Err(runs_none(program, Side::Source))
+    }
+
+    /// Runs a program that reads a stream.
+    ///
+    /// # Errors
+    /// If it cannot be started, or this session may run none.
+    fn consumer(&self, program: &Program) -> Result<Arc<dyn Sink>> {
+        Err(runs_none(program, Side::Destination))
+    }
 
     /// What is opened makes at most so many file-system operations in a second, on each side; `None` is no limit.
     fn limit(&self, _iops: Option<u64>) {}
@@ -42,6 +61,11 @@ pub trait Ends: Send + Sync {
     }
 }
 
+fn runs_none(program: &Program, side: Side) -> Error {
+    let cause = "this login runs no programs, it is confined to a folder (haul agent --root)";
+    Error::new(ErrorKind::PermissionDenied, side, "run", cause).on(named(program))
+}
+
 /// The file system of this machine, with a limit for each side.
 #[derive(Default)]
 pub(crate) struct LocalEnds {
@@ -56,6 +80,14 @@ impl Ends for LocalEnds {
 
     fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>> {
         haul_local::open_sink(place, true, options, pool, &self.sink)
+    }
+
+    fn producer(&self, program: &Program, window: u32, pool: &BufferPool) -> Result<Arc<dyn Source>> {
+        Ok(Arc::new(ProgramSource::run(program, Run::There, window, pool, Arc::default())?))
+    }
+
+    fn consumer(&self, program: &Program) -> Result<Arc<dyn Sink>> {
+        Ok(Arc::new(ProgramSink::run(program, Run::There)?))
     }
 
     fn limit(&self, iops: Option<u64>) {

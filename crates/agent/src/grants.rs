@@ -124,6 +124,7 @@ mod tests {
         assert!(grant.check(&Request::Connect { address: None, port: 1 }).is_ok());
         let place = haul_core::Place { path: b"/".to_vec(), root: haul_core::PlaceRoot::Exactly };
         let links = haul_core::Links::Kept;
+        let program = haul_core::Program { words: vec![b"true".to_vec()] };
         let refused = [
             pull(4, 8, ticket),
             pull(5, 7, ticket),
@@ -134,6 +135,8 @@ mod tests {
             Request::OpenSource { root: 9, place: place.clone(), links },
             Request::OpenSink { root: 9, place, options: SinkOptions::default() },
             Request::Admit { pair: 1, key: Vec::new(), secret: [2; 32], from: Vec::new() },
+            Request::RunConsumer { root: 9, program: program.clone() },
+            Request::RunProducer { root: 9, program, window: 1 },
         ];
         for request in refused {
             assert!(grant.check(&request).is_err(), "{request:?}");

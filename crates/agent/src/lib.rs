@@ -20,6 +20,7 @@ mod greeting;
 mod join;
 mod reply;
 mod restrict;
+mod said;
 mod scan;
 mod serve;
 mod session;

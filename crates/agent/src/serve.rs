@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use haul_codec::Packed;
-use haul_core::{BatchData, Buffer, Result, Side, Sink, Source};
+use haul_core::{BatchData, Buffer, Error, ErrorKind, Result, Side, Sink, Source};
 use haul_local::Nice;
 use haul_wire::{Request, Response, RootId};
 
 use crate::accept::connect_back;
 use crate::reply::{Outgoing, Reply};
+use crate::said;
 use crate::scan::Scan;
 use crate::session::{Caller, Open, ServerSession};
 use crate::third_party::{self, Fetch};
@@ -38,6 +39,14 @@ pub(crate) fn serve(
         },
         Request::HungOperation { root, timeout, known, held_by_iops } => {
             watch::watch(session, reply, root, timeout, known, held_by_iops);
+        }
+        Request::Said { root, from } => said::said(session, reply, root, from),
+        // On this thread: all workers may wait for what the program writes.
+        Request::Stop { root } => {
+            if let Some(source) = session.source(root) {
+                source.stop();
+            }
+            reply.send(&Response::Done);
         }
         Request::ScanNext { scan, part, acked } => match session.scan(scan) {
             Some(scan) => scan.next(part, acked, reply),
@@ -70,6 +79,12 @@ fn work(session: &Arc<ServerSession>, reply: Reply, request: Request) {
         }
         Request::OpenSink { root, place, options } => {
             done(session.open(root, || session.ends.sink(&place, &options, &session.pool).map(Open::Sink)))
+        }
+        Request::RunProducer { root, program, window } => done(
+            session.run(root, || session.ends.producer(&program, window, &session.pool).map(Open::Source)),
+        ),
+        Request::RunConsumer { root, program } => {
+            done(session.run(root, || session.ends.consumer(&program).map(Open::Sink)))
         }
         Request::Close { root } => {
             session.close_root(root);
@@ -111,15 +126,21 @@ fn read(session: &ServerSession, reply: Reply, request: Request) {
     else {
         return;
     };
+    let grows = batch.entries.iter().any(|entry| entry.is_growing());
     let data = session.source(root).map(|source| match &pages {
+        _ if grows && !source.caps().growing => {
+            Err(Error::new(ErrorKind::Protocol, Side::Source, "read", "it is no stream of a program"))
+        }
         Some(pages) => source.read_changed(&batch, pages),
         None => source.read(&batch),
     });
     match data {
         Some(Ok(data)) => {
-            let BatchData { slices, mut content, .. } = data;
+            let BatchData { batch, slices, mut content, .. } = data;
+            let ended = batch.entries.first().filter(|entry| grows && !entry.is_growing());
+            let ended = ended.map(|entry| entry.len);
             let Packed { packing, sending } = session.packer.pack(compress, &mut content);
-            reply.send_with(&Response::Read { slices, packing }, Outgoing { content, sending });
+            reply.send_with(&Response::Read { slices, packing, ended }, Outgoing { content, sending });
         }
         Some(Err(error)) => reply.send(&Response::Failed(error)),
         None => reply.send(&Response::Gone),

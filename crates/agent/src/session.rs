@@ -1,8 +1,8 @@
 //! The state of a session: its connections, and the roots and scans that are open.
 
 use haul_core::sync::{Condvar, Mutex};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,6 +23,9 @@ use crate::workers::Workers;
 
 /// How long the end of a session waits for a write in progress.
 const FINISH: Duration = Duration::from_secs(20);
+
+/// How long a session without connections waits for one while a program runs: that cannot be run again.
+const LINGER: Duration = Duration::from_secs(15);
 
 /// Something that is open.
 #[derive(Clone)]
@@ -65,6 +68,8 @@ pub(crate) struct ServerSession {
     /// The parameters of direct connections, if they are allowed.
     direct: Mutex<Option<Arc<Direct>>>,
     roots: Mutex<HashMap<RootId, Slot>>,
+    /// The roots that are programs.
+    programs: Mutex<HashSet<RootId>>,
     scans: Mutex<HashMap<ScanId, Arc<Scan>>>,
     /// Set once the local end asks for a low priority.
     pub(crate) nice: Mutex<Option<Nice>>,
@@ -128,6 +133,7 @@ impl ServerSession {
             timeout: Duration::from_secs(u64::from(hello.timeout.max(2)) * 2),
             direct: Mutex::default(),
             roots: Mutex::default(),
+            programs: Mutex::default(),
             scans: Mutex::default(),
             nice: Mutex::default(),
             connections: Mutex::default(),
@@ -199,8 +205,17 @@ impl ServerSession {
     pub(crate) fn wait(&self) {
         let tick = (self.timeout / 4).clamp(Duration::from_secs(1), Duration::from_secs(5));
         let mut looked = Instant::now();
+        let mut lost = None;
         let mut connections = self.connections.lock();
-        while connections.up.values().any(|connection| matches!(connection.caller, Caller::LocalEnd)) {
+        loop {
+            let is_up = connections.up.values().any(|up| matches!(up.caller, Caller::LocalEnd));
+            let since = (!is_up).then(|| *lost.get_or_insert_with(Instant::now));
+            match since {
+                None => lost = None,
+                Some(since) if self.programs.lock().is_empty() || since.elapsed() >= LINGER => break,
+                Some(_) => {}
+            }
+            let tick = if is_up { tick } else { LINGER / 15 };
             (connections, _) = self.changed.wait_timeout(connections, tick);
             let elapsed = looked.elapsed();
             looked = Instant::now();
@@ -270,7 +285,17 @@ impl ServerSession {
         Ok(())
     }
 
+    /// Runs the program of a root, unless it runs.
+    pub(crate) fn run(&self, root: RootId, open: impl FnOnce() -> Result<Open>) -> Result<()> {
+        self.open(root, open)?;
+        self.programs.lock().insert(root);
+        Ok(())
+    }
+
     pub(crate) fn close_root(&self, root: RootId) {
+        if self.programs.lock().remove(&root) {
+            self.changed.notify_all();
+        }
         // The root is dropped outside of the lock, as a sink may have to write.
         let slot = self.roots.lock().remove(&root);
         if let Some(slot) = slot {

@@ -16,6 +16,8 @@ pub struct SourceCaps {
     pub local_files: bool,
     /// [`crate::Source::remove_unchanged`] removes entries.
     pub removes: bool,
+    /// [`crate::Source::read`] reads slices of a stream whose length is not known yet ([`crate::Entry::is_growing`]).
+    pub growing: bool,
 }
 
 /// The capabilities of a sink. The default stages content, writes one batch for each connection, and has no optional

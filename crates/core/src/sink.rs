@@ -15,6 +15,7 @@ use crate::entry::Entry;
 use crate::error::Result;
 use crate::packing::Traffic;
 use crate::path::RelPath;
+use crate::program::Said;
 use crate::report::{HungOperation, MetaNote};
 use crate::slice::{Batch, BatchData};
 
@@ -146,6 +147,14 @@ pub trait Sink: Send + Sync {
     /// Operations that have been in flight for at least `timeout`: the file system may never answer them.
     fn hung(&self, _timeout: Duration) -> Vec<HungOperation> {
         Vec::new()
+    }
+
+    /// As [`crate::Source::said`], of the program that reads what is written here.
+    ///
+    /// # Errors
+    /// If the sink cannot be asked; when all was said, why the program has failed.
+    fn said(&self, _from: u64) -> Result<Said> {
+        Ok(Said::nothing())
     }
 
     /// Whether operations wait because of the limit on operations per second.

@@ -64,6 +64,13 @@ impl Batch {
         Some((self.entries.get(slice.entry as usize)?, slice))
     }
 
+    /// The same slices of a stream that has ended with `len` bytes.
+    #[must_use]
+    pub fn ended_at(&self, len: u64) -> Self {
+        let ended = |entry: &Arc<Entry>| Arc::new(Entry { len, allocated: len, ..Entry::clone(entry) });
+        Self { entries: self.entries.iter().map(ended).collect(), ..self.clone() }
+    }
+
     /// The slices with their entries. A slice without an entry ends the iteration; decoders refuse such a batch.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<Entry>, Slice)> {
         (0..self.slices.len()).map_while(|at| self.get(at))

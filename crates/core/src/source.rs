@@ -15,6 +15,7 @@ use crate::filter::{Above, DirRules, Filter};
 use crate::options::ScanOptions;
 use crate::packing::Traffic;
 use crate::path::RelPath;
+use crate::program::Said;
 use crate::report::{Failure, HungOperation};
 use crate::slice::{Batch, BatchData};
 
@@ -171,6 +172,11 @@ pub trait Source: Send + Sync {
     /// [`crate::ErrorKind::SourceChanged`]. A file that no longer exists fails with that or with
     /// [`crate::ErrorKind::NotFound`].
     ///
+    /// With [`SourceCaps::growing`], single slices of a stream ([`Entry::stream`]) are read before its length is known.
+    /// The call waits until the slice is complete. If the stream ends in the slice or before it, the entry in
+    /// [`BatchData::batch`] has the true length, and the content is what the stream has there: nothing behind the end.
+    /// The source keeps a slice until a slice is read that is further on than it was told to keep.
+    ///
     /// # Errors
     /// If the whole call fails. Errors of single slices are in [`BatchData::slices`].
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData>;
@@ -227,6 +233,18 @@ pub trait Source: Send + Sync {
 
     /// No reads will follow those in flight. Called repeatedly until the run ends.
     fn ending(&self) {}
+
+    /// Ends the program that the source reads from, if there is one, and waits for its end: reads in flight fail.
+    fn stop(&self) {}
+
+    /// What the program that the source reads from has written to its standard error, from this offset on. Waits for
+    /// it for a moment. What was before the offset is not kept.
+    ///
+    /// # Errors
+    /// If the source cannot be asked.
+    fn said(&self, _from: u64) -> Result<Said> {
+        Ok(Said::nothing())
+    }
 
     /// The number of open connections; 0 for an end on this machine.
     fn streams(&self) -> u32 {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use haul_core::filter::Above;
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Batch, BatchData, Digest, Entry, HungOperation, Limiter, PageHashes, RelPath, Result, ScanBatch,
+    Batch, BatchData, Digest, Entry, HungOperation, Limiter, PageHashes, RelPath, Result, Said, ScanBatch,
     ScanOptions, Sha256, Source, SourceCaps, Traffic,
 };
 use haul_engine::Cancel;
@@ -102,6 +102,14 @@ impl Source for JobSource {
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
         self.source.remove_unchanged(entries)
+    }
+
+    fn stop(&self) {
+        self.source.stop();
+    }
+
+    fn said(&self, from: u64) -> Result<Said> {
+        self.source.said(from)
     }
 
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {

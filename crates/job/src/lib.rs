@@ -51,7 +51,7 @@ pub use remove_sources::RemoveSources;
 pub use requests::RequestCounts;
 pub use run::{CopyJob, Outcome, Request};
 pub use state::{hosts_dir, logins_dir};
-pub use stream_ends::{create_file, open_file};
+pub use stream_ends::{PipeProgram, create_file, open_file, run_programs};
 pub use trust::TrustRequest;
 pub use wildcards::{
     KeyPattern, MatchingPage, OpenSource, exists_key, is_key_pattern, only_object, open_sources,

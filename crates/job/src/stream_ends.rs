@@ -1,12 +1,18 @@
 //! Opens single files, here or on a host, that a stream is read from or written to.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use haul_core::location::SshHost;
+use haul_core::path::printable;
 use haul_core::{
-    Compare, Error, ErrorKind, Links, Location, Place, PlaceRoot, Preserve, RelPath, Result, Side,
+    Compare, Error, ErrorKind, Links, Location, Place, PlaceRoot, Preserve, Program, RelPath, Result, Side,
     SinkOptions,
 };
+use haul_program::{ProgramSink, ProgramSource, Run};
+use haul_remote::Peer;
 use haul_streams::get::ReadFile;
+use haul_streams::pipe::Pipe;
 use haul_streams::put::FileTarget;
 
 use crate::ends::Ends;
@@ -91,6 +97,69 @@ pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
     let (pool, note) = (ends.pool().clone(), Arc::clone(ends.note()));
     let sink = ends.sink(at, &place, &stream_options())?;
     Ok(FileTarget { name: at.to_string(), path, sink, there, pool, note })
+}
+
+/// One end of a pipe: the program, and the host that it runs on; `None` is this machine.
+pub struct PipeProgram {
+    /// The program.
+    pub program: Program,
+    /// Its host.
+    pub host: Option<SshHost>,
+}
+
+impl PipeProgram {
+    /// What its messages begin with.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let first = self.program.words.first().map(Vec::as_slice).unwrap_or_default();
+        let name = first.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        let name = printable(name.rsplit(|byte| *byte == b'/').next().unwrap_or_default());
+        self.host.as_ref().map_or_else(|| name.clone(), |host| format!("{host}: {name}"))
+    }
+
+    fn location(&self) -> Option<Location> {
+        self.host.clone().map(|host| Location::Ssh { host, path: Vec::new() })
+    }
+}
+
+/// Starts both programs, first the one that reads. `quietly`: haul's standard output is taken.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] if a host has no haul; errors of reaching it and of starting a program.
+pub fn run_programs(
+    ends: &mut Ends,
+    (from, into): (&PipeProgram, &PipeProgram),
+    quietly: bool,
+    window: u32,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Pipe> {
+    let sink = match peer(ends, into)? {
+        Some(peer) => peer.run_consumer(&into.program)?,
+        None => {
+            let how = if quietly { Run::Quietly } else { Run::Here };
+            Arc::new(ProgramSink::run(&into.program, how)?)
+        }
+    };
+    let source = match peer(ends, from)? {
+        Some(peer) => peer.run_producer(&from.program, window)?,
+        None => {
+            let (pool, cancel) = (ends.pool().clone(), Arc::clone(cancel));
+            Arc::new(ProgramSource::run(&from.program, Run::Here, window, &pool, cancel)?)
+        }
+    };
+    Ok(Pipe { source, sink })
+}
+
+/// The haul on the host of a program.
+fn peer(ends: &mut Ends, of: &PipeProgram) -> Result<Option<Arc<Peer>>> {
+    let Some(at) = of.location() else { return Ok(None) };
+    if !ends.is_peer(&at)? {
+        let cause = "the host has no haul, and an SFTP server runs no programs";
+        let error = Error::new(ErrorKind::Unsupported, Side::Wire, "run a program on", cause);
+        let host = of.host.as_ref().map(ToString::to_string).unwrap_or_default();
+        return Err(error.on(host).with_hint("install haul there, or use --bootstrap"));
+    }
+    ends.peer_of(&at)
 }
 
 /// The options of a sink for streams: nothing is taken over from a source, and content is compared by digest alone.

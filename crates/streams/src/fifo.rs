@@ -103,7 +103,7 @@ const CAPACITY: usize = 1 << 20;
 
 /// Enlarges a pipe from the default 64 KiB, so that both of its ends wake up less often. Anything else, and a pipe that
 /// may not grow, stays as it is.
-pub(crate) fn widen(fd: &impl AsFd) {
+pub fn widen(fd: &impl AsFd) {
     let _ = rustix::pipe::fcntl_setpipe_size(fd, CAPACITY);
 }
 

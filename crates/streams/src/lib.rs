@@ -9,9 +9,10 @@ mod fifo;
 pub mod get;
 pub mod keys;
 mod ordered;
+pub mod pipe;
 pub mod put;
 mod sha256;
 pub mod sidecar;
 pub mod uploads;
 
-pub use fifo::PipeFolder;
+pub use fifo::{PipeFolder, widen};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use haul_core::buffer::BUFFER_LEN;
 use haul_core::digest::{MAX_FILE_LEN, part_count, slice_count};
 use haul_core::probe::{MAX_SAMPLES, ProbeTask};
+use haul_core::program::MAX_SAID;
 use haul_core::slice::MAX_BATCH_SLICES;
 use haul_core::source::ScanBatch;
 use haul_core::{Batch, Entry, Failure, Packing, PageHashes, Result, SLICE_LEN, Slice, SliceData};
@@ -30,6 +31,9 @@ pub fn request(request: &Request, payload_len: usize) -> std::result::Result<(),
             self::batch(batch)?;
             contents(batch, slices, plain_len(*packing, payload_len)?)
         }
+        Request::Read { batch, pages: None, .. } if payload_len == 0 && is_slice_of_growing(batch) => {
+            self::batch(batch)
+        }
         Request::Read { batch, pages, .. } | Request::Pull { batch, pages, .. } if payload_len == 0 => {
             self::batch(batch)?;
             has_ended(batch)?;
@@ -47,6 +51,11 @@ pub fn request(request: &Request, payload_len: usize) -> std::result::Result<(),
         Request::Swallow => Ok(()),
         Request::Produce { bytes } if *bytes as usize > MAX_PAYLOAD => {
             Err(FrameError::Rule("more bytes than a frame holds"))
+        }
+        Request::RunProducer { program, .. } | Request::RunConsumer { program, .. }
+            if program.words.is_empty() =>
+        {
+            Err(FrameError::Rule("a program without a name"))
         }
         Request::Probe(ProbeTask::Read { samples, .. }) if samples.len() > MAX_SAMPLES => {
             Err(FrameError::Rule("too many samples"))
@@ -66,8 +75,18 @@ pub fn response(
     payload_len: usize,
 ) -> std::result::Result<(), FrameError> {
     match (response, asked) {
-        (Response::Read { slices, packing }, Some(batch)) => {
-            contents(batch, slices, plain_len(*packing, payload_len)?)
+        (Response::Read { slices, packing, ended }, Some(batch)) => {
+            let len = plain_len(*packing, payload_len)?;
+            match ended {
+                None => contents(batch, slices, len),
+                Some(at) if is_slice_of_growing(batch) && *at <= MAX_FILE_LEN => {
+                    contents(&batch.ended_at(*at), slices, len)
+                }
+                Some(_) => Err(FrameError::Rule("the end of what does not grow, or is too long")),
+            }
+        }
+        (Response::Said(said), None) if said.text.len() > MAX_SAID => {
+            Err(FrameError::Rule("more text than one answer has"))
         }
         (Response::PageHashes(all), None) if payload_len == 0 => {
             if all.len() > MAX_COMPARED as usize {
@@ -124,7 +143,12 @@ pub fn batch(batch: &Batch) -> std::result::Result<(), FrameError> {
     Ok(())
 }
 
-/// Checks that a batch has no stream that is growing: it can be written, but not read.
+/// Whether a batch is one slice of a stream that is growing: what a program writes.
+fn is_slice_of_growing(batch: &Batch) -> bool {
+    batch.slices.len() == 1 && batch.entries.len() == 1 && batch.entries[0].is_growing()
+}
+
+/// Checks that a batch has no stream that is growing.
 fn has_ended(batch: &Batch) -> std::result::Result<(), FrameError> {
     if batch.entries.iter().any(|entry| entry.is_growing()) {
         return Err(FrameError::Rule("a slice of a stream that is to be read"));

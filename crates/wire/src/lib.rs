@@ -70,7 +70,18 @@
 //! The slices of a stream ([`haul_core::Entry::stream`]: its inode number is 2⁶⁴ − 1) may be written before its length is
 //! known. Its entry then has the length 2⁶⁴ − 1, and all of its slices are whole. The last slice is written with the true
 //! length. A slice whose only extent is equal, and that has no content, asks whether the sink has it from an interrupted
-//! run. Only [`Request::Offer`] and [`Request::Write`] may have an entry of that length.
+//! run. Only [`Request::Offer`], [`Request::Write`] and [`Request::Read`] may have an entry of that length.
+//!
+//! # Programs
+//!
+//! A remote end runs a program ([`Request::RunProducer`], [`Request::RunConsumer`]) whose standard output is a source,
+//! or whose standard input is a sink, of one stream. A [`Request::Read`] of one slice of it waits until the slice is
+//! complete; the answer has the length of the stream if it ends in the slice or before it. The source keeps as many
+//! slices as it was told to: a Read says that the local end has what is further back. The sink answers a
+//! [`Request::Write`] once the program has taken the slice, in order, and the last slice with the digest of the whole
+//! stream. The program sees the end of its input only with [`Request::Finish`], which is answered when it has exited.
+//! With [`Request::Stop`], with [`Request::Discard`], and when the session ends, the program is killed. A remote end that
+//! was started again has no such root: a program is never run twice.
 //!
 //! # Sequence
 //!
@@ -138,6 +149,7 @@ pub mod budget;
 pub mod check;
 mod error;
 pub mod frame;
+mod hello;
 mod ids;
 mod limits;
 pub mod message;
@@ -145,11 +157,10 @@ pub mod ticket;
 
 pub use error::FrameError;
 pub use frame::{HEADER_LEN, Header, Kind, MAX_BODY, MAX_PAYLOAD, decode_body, encode, encode_ping, set_id};
+pub use hello::{DirectAnswer, DirectOffer, Hello, Welcome, peek_version};
 pub use ids::{PairId, RootId, ScanId, SessionId};
 pub use limits::{MAX_ADDRESSES, MAX_COMPARED, MAX_CONNECTIONS, MAX_NOTES, MAX_STUCK, VERSION};
-pub use message::{
-    DirectAnswer, DirectOffer, Granter, Hello, Reach, Request, Response, ScanPart, Welcome, peek_version,
-};
+pub use message::{Granter, Reach, Request, Response, ScanPart};
 
 #[cfg(test)]
 mod tests;

@@ -9,16 +9,16 @@ use haul_core::filter::Above;
 use haul_core::owner_map::OwnerName;
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::ScanBatch;
-use haul_core::text::{Clean, shown};
+use haul_core::text::shown;
 use haul_core::{
     Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, HungOperation, IpFamily, Links,
-    Method, Offer, Outcome, Packing, PageHashes, Place, Pressure, RelPath, Result, ScanOptions, Sha256,
-    SinkOptions, SliceData,
+    Method, Offer, Outcome, Packing, PageHashes, Place, Pressure, Program, RelPath, Result, Said,
+    ScanOptions, Sha256, SinkOptions, SliceData,
 };
 use serde::{Deserialize, Serialize};
 
+use crate::hello::DirectAnswer;
 use crate::ids::{PairId, RootId, ScanId, SessionId, Ticket};
-use crate::limits::VERSION;
 
 /// Where a listening end can be reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,91 +50,6 @@ pub struct Granter {
     pub timeout: u32,
     /// The limit of all connections together, in bytes per second; `None` is no limit.
     pub rate: Option<u64>,
-}
-
-/// The first message on a connection, from the local end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hello {
-    /// The sender's [`VERSION`].
-    pub version: u32,
-    /// The sender's release, for display.
-    #[serde(deserialize_with = "shown")]
-    pub release: String,
-    /// The session to join; `None` on the first connection.
-    pub session: Option<SessionId>,
-    /// Whether to make a new session if that one has ended.
-    pub fresh: bool,
-    /// The memory budget of the remote process for content, in bytes.
-    pub max_memory: u64,
-    /// The limit of file-system operations per second on each side; `None` is no limit.
-    pub iops: Option<u64>,
-    /// The most connections that the local end opens.
-    pub connections: u32,
-    /// Seconds of silence after which a connection counts as dead.
-    pub timeout: u32,
-    /// The parameters of direct connections; `None` if none are wanted.
-    pub direct: Option<DirectOffer>,
-}
-
-/// The parameters of direct connections (TLS over TCP), from the local end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DirectOffer {
-    /// The local end's public key: a DER-encoded SubjectPublicKeyInfo.
-    #[serde(with = "serde_bytes")]
-    pub key: Vec<u8>,
-    /// The first and the last port that an end may listen on; `None` allows any.
-    pub ports: Option<(u16, u16)>,
-    /// The congestion control to set; `None` keeps that of the system.
-    pub congestion: Option<String>,
-    /// The addresses that ssh connects to without a proxy, as far as the local end knows them. A remote end uses them
-    /// if sshd reports none.
-    pub at: Vec<IpAddr>,
-    /// The local end's address on that route, if it is known.
-    pub from: Option<IpAddr>,
-}
-
-/// The parameters of direct connections, from the remote end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DirectAnswer {
-    /// The remote end's public key.
-    #[serde(with = "serde_bytes")]
-    pub key: Vec<u8>,
-    /// The port on which the remote end listens, or why it cannot listen.
-    #[serde(deserialize_with = "shown")]
-    pub port: std::result::Result<u16, String>,
-    /// The address at which ssh reached the remote end, as its own system reports it.
-    pub address: Option<IpAddr>,
-}
-
-/// The answer to [`Hello`], from the remote end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Welcome {
-    /// The sender's [`VERSION`].
-    pub version: u32,
-    /// The sender's release, for display.
-    #[serde(deserialize_with = "shown")]
-    pub release: String,
-    /// The session that the connection now belongs to, or why it was not accepted.
-    #[serde(deserialize_with = "shown")]
-    pub session: std::result::Result<SessionId, String>,
-    /// The parameters of direct connections, if Hello asked for them.
-    pub direct: Option<DirectAnswer>,
-}
-
-impl Welcome {
-    /// A welcome of this version.
-    #[must_use]
-    pub fn new(session: std::result::Result<SessionId, String>) -> Self {
-        Self { version: VERSION, release: env!("CARGO_PKG_VERSION").to_owned(), session, direct: None }
-    }
-}
-
-/// The version and the release at the start of a body of Hello or Welcome, of any version.
-#[must_use]
-pub fn peek_version(body: &[u8]) -> Option<(u32, String)> {
-    let (version, rest) = postcard::take_from_bytes::<u32>(body).ok()?;
-    let (release, _) = postcard::take_from_bytes::<String>(rest).ok()?;
-    Some((version, release.clean()))
 }
 
 /// A request to the remote end.
@@ -406,6 +321,34 @@ pub enum Request {
         /// The paths to hash.
         paths: Vec<RelPath>,
     },
+    /// Runs a program and opens what it writes as a source of one stream. Does nothing if the number is open already.
+    RunProducer {
+        /// The number of the new root.
+        root: RootId,
+        /// The program.
+        program: Program,
+        /// How many slices the source keeps.
+        window: u32,
+    },
+    /// Runs a program and opens what it reads as a sink of one stream. Does nothing if the number is open already.
+    RunConsumer {
+        /// The number of the new root.
+        root: RootId,
+        /// The program.
+        program: Program,
+    },
+    /// [`haul_core::Source::said`] or [`haul_core::Sink::said`]. Answered when there is something to say.
+    Said {
+        /// The source or sink.
+        root: RootId,
+        /// How many bytes the local end has.
+        from: u64,
+    },
+    /// [`haul_core::Source::stop`].
+    Stop {
+        /// The source.
+        root: RootId,
+    },
 }
 
 /// A part of a scan.
@@ -442,6 +385,8 @@ pub enum Response {
         slices: Vec<Result<SliceData>>,
         /// How the payload is compressed; `None` if it is not.
         packing: Option<Packing>,
+        /// The length of a stream that ends in the slice or before it.
+        ended: Option<u64>,
     },
     /// To [`Request::Digest`].
     Digest(Vec<Result<Digest>>),
@@ -487,4 +432,6 @@ pub enum Response {
     OwnerIds(Vec<Option<u32>>),
     /// To [`Request::Sha256`].
     Sha256(Vec<Result<Sha256>>),
+    /// To [`Request::Said`].
+    Said(Said),
 }

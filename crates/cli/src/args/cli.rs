@@ -12,6 +12,7 @@ use super::get::GetArgs;
 use super::hash::HashArgs;
 use super::jobs::JobsArgs;
 use super::ls::LsArgs;
+use super::pipe::PipeArgs;
 use super::plan::PlanArgs;
 use super::presign::PresignArgs;
 use super::probe::ProbeArgs;
@@ -43,6 +44,7 @@ Examples:
   haul plan /srv/share/                       # analyse the tree
   haul put s3://backups/db1.xb -- mariadb-backup --backup --stream=xbstream
   haul get s3://backups/db1.xb | mbstream -x
+  haul pipe db2 --into 'psql shop' -- pg_dump shop    # one program into another
 
 Exit codes:
   0  everything copied and verified    4  connection or login failed
@@ -68,6 +70,7 @@ pub(crate) enum Command {
     Hash(Box<HashArgs>),
     Put(Box<PutArgs>),
     Get(Box<GetArgs>),
+    Pipe(Box<PipeArgs>),
     Ls(LsArgs),
     Rm(RmArgs),
     Stat(StatArgs),

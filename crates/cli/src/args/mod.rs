@@ -33,6 +33,7 @@ mod older;
 mod opposites;
 mod output;
 mod parse;
+mod pipe;
 mod plan;
 mod preserve;
 mod presign;
@@ -95,6 +96,7 @@ pub(crate) use output::OutputArgs;
 #[cfg(test)]
 pub(crate) use parse::parse;
 pub(crate) use parse::{Settled, Typed, command, is_settable, parse_with};
+pub(crate) use pipe::PipeArgs;
 pub(crate) use plan::PlanArgs;
 pub(crate) use preserve::PreserveArgs;
 pub(crate) use presign::{MethodArg, PresignArgs};

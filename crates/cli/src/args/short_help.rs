@@ -9,7 +9,7 @@ const TRANSFER: &str = "bwlimit nice rsh bootstrap endpoint manifest verbose qui
 
 /// The options in the short help, by command, in their order: its own, and those that it shares. A command that is not
 /// listed shows all of its options.
-const USUAL: [(&str, [&str; 2]); 7] = [
+const USUAL: [(&str, [&str; 2]); 8] = [
     ("copy", ["dry_run checksum update exclude exclude-from files_from", TRANSFER]),
     ("sync", ["dry_run checksum exclude exclude-from max_delete force_delete", TRANSFER]),
     ("verify", ["manifest allowed_signers exclude exclude-from", "rsh bootstrap endpoint quiet json"]),
@@ -21,6 +21,7 @@ const USUAL: [(&str, [&str; 2]); 7] = [
             "fifo_dir fifo_streams max_memory quiet json",
         ],
     ),
+    ("pipe", ["into from allow_empty compress bwlimit", "rsh bootstrap streams max_memory quiet json"]),
     ("plan", ["top target_kind unfit parts part_size lists exclude", "rsh quiet json"]),
     ("probe", ["doctor quick exclude", "rsh bootstrap streams quiet json"]),
 ];

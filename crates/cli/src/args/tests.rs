@@ -288,7 +288,9 @@ fn h_is_help_only_if_it_stands_alone() {
         Err(Refused::Parser(error)) if error.kind() == ErrorKind::DisplayHelp => error.exit_code() == 0,
         _ => false,
     };
-    for command in ["copy", "sync", "verify", "hash", "put", "get", "ls", "rm", "plan", "probe", "jobs"] {
+    for command in
+        ["copy", "sync", "verify", "hash", "put", "get", "pipe", "ls", "rm", "plan", "probe", "jobs"]
+    {
         assert!(is_help(&[command, "-h"]) && is_help(&[command, "--help"]), "{command}");
         if command != "jobs" {
             assert!(!is_help(&[command, "-h", "s3://a/b"]), "{command}");

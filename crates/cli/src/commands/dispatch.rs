@@ -1,8 +1,8 @@
 //! Runs the command that was given.
 
 use super::{
-    agent, bucket, completions, config, copy, fifo, get, hash, help, jobs, ls, man, plan, presign, probe,
-    put, rm, stat, sync, verify,
+    agent, bucket, completions, config, copy, fifo, get, hash, help, jobs, ls, man, pipe, plan, presign,
+    probe, put, rm, stat, sync, verify,
 };
 use crate::args::Command;
 use crate::exit_code::Exit;
@@ -20,6 +20,7 @@ pub(crate) fn run(command: Command) -> Exit {
             Some(dir) => fifo::run(&args, dir),
             None => get::run(&args),
         },
+        Command::Pipe(args) => pipe::run(&args),
         Command::Ls(args) => ls::run(&args),
         Command::Rm(args) => rm::run(&args),
         Command::Stat(args) => stat::run(&args),

@@ -18,6 +18,7 @@ mod jobs;
 mod ls;
 mod man;
 mod output;
+mod pipe;
 mod plan;
 mod presign;
 mod print;

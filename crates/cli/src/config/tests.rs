@@ -236,6 +236,7 @@ fn each_option_in_a_file_is_as_on_the_command_line() {
         let ends = match name {
             "copy" | "sync" | "verify" | "probe" => "a b",
             "hash" | "plan" => "a",
+            "pipe" => "db2 --into=cat -- cat",
             _ => "s3://b/x",
         };
         let command = all.find_subcommand(name).unwrap();

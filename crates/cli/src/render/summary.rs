@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Put,
     /// `haul get`
     Get,
+    /// `haul pipe`
+    Pipe,
     /// `haul plan`
     Plan,
 }
@@ -140,7 +142,7 @@ impl Summary {
             match self.command {
                 Command::Copy | Command::Sync => self.counts(&mut lines),
                 Command::Verify => self.compared(&mut lines),
-                Command::Put | Command::Get => self.streamed(&mut lines),
+                Command::Put | Command::Get | Command::Pipe => self.streamed(&mut lines),
                 Command::Hash | Command::Probe | Command::Plan => {}
             }
             let job = self.job.filter(|_| self.verbose);
@@ -294,6 +296,7 @@ impl Summary {
         let speed = if seconds > 0.0 { moved as f64 / seconds } else { 0.0 };
         let is_put = self.command == Command::Put;
         let (verb, objects) = match self.is_of_files {
+            _ if self.command == Command::Pipe => ("piped:", count(copied, "stream", "streams")),
             true => (if is_put { "written:" } else { "read:" }, count(copied, "file", "files")),
             false => (if is_put { "uploaded" } else { "downloaded" }, count(copied, "object", "objects")),
         };

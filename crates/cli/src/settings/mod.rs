@@ -5,6 +5,7 @@ mod errors;
 mod files_from;
 mod link;
 mod object;
+mod pipe;
 mod records;
 mod rules;
 mod selection;
@@ -21,6 +22,7 @@ pub(crate) use link::LinkSettings;
 pub(crate) use object::{
     check_endpoint, check_object, content_memory, parse_object, parse_place, put_options, store_settings,
 };
+pub(crate) use pipe::programs;
 pub(crate) use records::{Records, Separator, open_list};
 pub(crate) use selection::Selection;
 pub(crate) use stdin::one_stdin;

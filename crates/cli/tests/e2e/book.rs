@@ -17,12 +17,13 @@ use machines::{HERE, Machines, OUTPUT};
 use page::Block;
 
 /// The pages with commands. Each has a test below.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "README.md",
     "docs/install.md",
     "docs/quick-start.md",
     "docs/recipes/mariadb-restore.md",
     "docs/recipes/backup-stream.md",
+    "docs/recipes/pipe-backup.md",
     "docs/recipes/nfs.md",
     "docs/recipes/smb.md",
     "docs/recipes/nightly-sync.md",
@@ -58,7 +59,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(cases![
         Need::Root, Need::Program("weed"), Need::Program("rclone"), Need::Program("azurite-blob"),
         Need::Program("mariadbd"), Need::Program("mariadb-install-db"), Need::Program("mariadb-backup");
-        mariadb_restore, backup_stream,
+        mariadb_restore, backup_stream, pipe_backup,
     ]);
     all
 }
@@ -171,6 +172,14 @@ fn backup_stream() {
     Bucket::make("backups");
     make_container("backups-dr");
     follow("docs/recipes/backup-stream.md", &machines);
+}
+
+fn pipe_backup() {
+    let machines = Machines::new(&["db2"]);
+    database(&machines, HERE, "/var/lib");
+    let link = machines.far_away("db2");
+    follow("docs/recipes/pipe-backup.md", &machines);
+    assert!(link.connections() > 4, "one for each command and for the bytes: {}", link.connections());
 }
 
 /// A slow file system in the place of a server's, at `at` of the machine [`HERE`]. It shows `/opt/haul/behind`, where a page can

@@ -77,6 +77,7 @@ mod packages;
 mod pagecache;
 mod passwords;
 mod paths;
+mod pipes;
 mod plan;
 mod postgres;
 mod power;
@@ -219,6 +220,7 @@ fn main() -> ExitCode {
         reach::cases(),
         databases::cases(),
         file_streams::cases(),
+        pipes::cases(),
         filesystems::cases(),
         limits::cases(),
         lists::cases(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haul_core::owner_map::OwnerName;
-use haul_core::{Links, Place, Result, Sink, SinkOptions, Source};
+use haul_core::{Links, Place, Program, Result, Sink, SinkOptions, Source, SourceCaps};
 use haul_wire::{Request, Response};
 
 use super::peer::{Peer, unexpected_answer};
@@ -19,7 +19,28 @@ impl Peer {
     /// If it cannot be opened.
     pub fn open_source(self: &Arc<Self>, place: &Place, links: Links) -> Result<Arc<dyn Source>> {
         let root = self.open(|root| Request::OpenSource { root, place: place.clone(), links })?;
-        Ok(Arc::new(PeerSource { root: Root::new(self, root), links }))
+        let removes = !links.are_followed();
+        let caps = SourceCaps { parts: true, delta: true, removes, ..SourceCaps::default() };
+        Ok(Arc::new(PeerSource { root: Root::new(self, root), caps }))
+    }
+
+    /// Runs a program at the remote end that writes a stream. The source keeps `window` slices.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn run_producer(self: &Arc<Self>, program: &Program, window: u32) -> Result<Arc<dyn Source>> {
+        let root = self.run(|root| Request::RunProducer { root, program: program.clone(), window })?;
+        let caps = SourceCaps { growing: true, ..SourceCaps::default() };
+        Ok(Arc::new(PeerSource { root: Root::new(self, root), caps }))
+    }
+
+    /// Runs a program at the remote end that reads a stream.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn run_consumer(self: &Arc<Self>, program: &Program) -> Result<Arc<dyn Sink>> {
+        let root = self.run(|root| Request::RunConsumer { root, program: program.clone() })?;
+        Ok(Arc::new(PeerSink::new(Root::new(self, root))))
     }
 
     /// Opens a sink at the remote end.

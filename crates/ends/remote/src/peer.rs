@@ -134,6 +134,12 @@ impl Peer {
         self.ask(&Request::Nice, only!(Nice))
     }
 
+    /// Opens a root that a remote process that was started again does not open: its program has run.
+    pub(super) fn run(&self, request: impl Fn(RootId) -> Request) -> Result<RootId> {
+        let root = self.next_root.fetch_add(1, Ordering::Relaxed);
+        self.tell(&request(root)).map(|()| root)
+    }
+
     pub(super) fn open(&self, request: impl Fn(RootId) -> Request) -> Result<RootId> {
         let root = self.next_root.fetch_add(1, Ordering::Relaxed);
         let request = request(root);
@@ -229,12 +235,13 @@ impl Peer {
             {
                 Err(unexpected_answer())
             }
-            Response::Read { mut slices, packing } => {
+            Response::Read { mut slices, packing, ended } => {
                 let mut content = content.unwrap_or_default();
                 let wire_bytes = content.bytes().len();
                 travelled.count(wire_bytes, packing.map(|packing| packing.method));
                 self.packer.unpack(packing, &mut slices, &mut content);
-                let data = BatchData { batch: batch.clone(), slices, content, at_hand: false };
+                let batch = ended.map_or_else(|| batch.clone(), |len| Arc::new(batch.ended_at(len)));
+                let data = BatchData { batch, slices, content, at_hand: false };
                 Ok((data, wire_bytes as u64))
             }
             Response::Failed(error) => Err(error),

@@ -29,6 +29,9 @@ impl Session {
             Request::Read { batch, .. } | Request::Pull { batch, .. } => Some(&**batch),
             _ => None,
         };
+        // A remote process that was started again would run the program a second time.
+        let runs = matches!(request, Request::RunProducer { .. } | Request::RunConsumer { .. });
+        let attempts = if runs { 1 } else { ATTEMPTS };
         let mut frame = encode(Kind::Request, 0, request, 0)?;
         let mut attempt = 1;
         loop {
@@ -43,7 +46,7 @@ impl Session {
                 }
                 Err(error) => error,
             };
-            if lost.retry() != Retry::OtherStream || attempt == ATTEMPTS {
+            if lost.retry() != Retry::OtherStream || attempt == attempts {
                 return Err(lost.with_retry(Retry::Never));
             }
             // The other connections may be about to be found dead too.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_core::{HungOperation, Traffic};
+use haul_core::{HungOperation, Result, Said, Traffic};
 use haul_wire::{Kind, Request, RootId, encode};
 
-use super::peer::Peer;
+use super::peer::{Peer, only};
 use super::state::Pick;
 use super::traffic::TrafficCounter;
 use super::watch::Watch;
@@ -31,6 +31,14 @@ impl Root {
     /// The operations that hang for `timeout`, as far as the remote end has reported them.
     pub(super) fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
         self.watch.hung(&self.peer.session, self.id, timeout)
+    }
+
+    /// What the program of this root has said from this offset on.
+    ///
+    /// # Errors
+    /// If the remote end cannot be asked.
+    pub(super) fn said(&self, from: u64) -> Result<Said> {
+        self.peer.ask(&Request::Said { root: self.id, from }, only!(Said))
     }
 
     /// Whether operations wait because of the limit on operations per second, as far as the remote end has reported it.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use haul_codec::Packed;
 use haul_core::{
     Answer, Batch, BatchData, Compress, Entry, Error, FinishReport, HardLink, HungOperation, Offer,
-    PageHashes, RelPath, Result, Sink, SinkCaps, Traffic, WriteDone,
+    PageHashes, RelPath, Result, Said, Sink, SinkCaps, Traffic, WriteDone,
 };
 use haul_spool::Spool;
 use haul_wire::{Kind, Request, Response, check, encode};
@@ -235,6 +235,10 @@ impl Sink for PeerSink {
             hung.append(&mut fetcher.hung(timeout));
         }
         hung
+    }
+
+    fn said(&self, from: u64) -> Result<Said> {
+        self.root.said(from)
     }
 
     fn is_held_by_iops(&self) -> bool {

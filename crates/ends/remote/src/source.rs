@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, Sender};
 use haul_core::filter::Above;
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Batch, BatchData, Digest, Entry, Error, HungOperation, Links, PageHashes, RelPath, Result, Retry,
+    Batch, BatchData, Digest, Entry, Error, HungOperation, PageHashes, RelPath, Result, Retry, Said,
     ScanOptions, Sha256, Source, SourceCaps, Traffic,
 };
 use haul_wire::{Kind, Request, Response, ScanId, ScanPart, encode};
@@ -25,16 +25,25 @@ const PARTS_AHEAD: u64 = 8;
 
 pub(super) struct PeerSource {
     pub(super) root: Root,
-    pub(super) links: Links,
+    pub(super) caps: SourceCaps,
 }
 
 impl Source for PeerSource {
     fn caps(&self) -> SourceCaps {
-        SourceCaps { parts: true, delta: true, removes: !self.links.are_followed(), ..SourceCaps::default() }
+        self.caps
     }
 
     fn ending(&self) {
         self.root.peer.session.ends();
+    }
+
+    fn stop(&self) {
+        // If it cannot be told, the session has ended or ends soon, which ends the program too.
+        let _: Result<()> = self.root.peer.tell(&Request::Stop { root: self.root.id });
+    }
+
+    fn said(&self, from: u64) -> Result<Said> {
+        self.root.said(from)
     }
 
     fn root(&self) -> Result<Option<Entry>> {

@@ -115,7 +115,7 @@ impl Input {
     ///
     /// # Errors
     /// `Cancelled`, the failure of the group, or the error of reading.
-    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+    pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         loop {
             self.wanted("read")?;
             let wait = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
@@ -181,7 +181,7 @@ impl Input {
     ///
     /// # Errors
     /// `Cancelled`, or that the command or the group has failed.
-    pub(super) fn finish(&mut self) -> Result<()> {
+    pub fn finish(&mut self) -> Result<()> {
         if let Some(member) = &mut self.group {
             if member.empty && !member.group.allows_empty() {
                 let error = Error::new(ErrorKind::Io, Side::Source, "put the stream", "it is empty");

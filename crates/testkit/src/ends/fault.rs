@@ -16,8 +16,8 @@ use haul_core::source::ScanVisit;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
     Answer, Batch, BatchData, Digest, Entry, Error, FinishReport, HardLink, HungOperation, Offer, Outcome,
-    PageHashes, RelPath, Result, ScanOptions, Sha256, Side, Sink, SinkCaps, Source, SourceCaps, Traffic,
-    WriteDone,
+    PageHashes, RelPath, Result, Said, ScanOptions, Sha256, Side, Sink, SinkCaps, Source, SourceCaps,
+    Traffic, WriteDone,
 };
 
 /// A kind of call.
@@ -269,6 +269,14 @@ impl Source for FaultySource {
         self.faults.each(Call::RemoveSource, entries.len(), || self.source.remove_unchanged(entries))
     }
 
+    fn stop(&self) {
+        self.source.stop();
+    }
+
+    fn said(&self, from: u64) -> Result<Said> {
+        self.source.said(from)
+    }
+
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
         self.source.hung(timeout)
     }
@@ -345,6 +353,10 @@ impl Sink for FaultySink {
 
     fn flush(&self) {
         self.sink.flush();
+    }
+
+    fn said(&self, from: u64) -> Result<Said> {
+        self.sink.said(from)
     }
 
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {

@@ -177,7 +177,9 @@ impl Frame {
 /// The first slice that was read with another byte in it and the proof of that: what nobody can find. Only where nothing
 /// is packed and the slice is a whole small file without holes.
 fn other_content(frame: &Frame) -> Option<Vec<u8>> {
-    let Ok(Response::Read { mut slices, packing: None }) = decode_body(&frame.body) else { return None };
+    let Ok(Response::Read { mut slices, packing: None, ended }) = decode_body(&frame.body) else {
+        return None;
+    };
     let first = slices.first_mut()?.as_mut().ok()?;
     let [extent] = first.extents[..] else { return None };
     let mut told = frame.clone();
@@ -187,8 +189,8 @@ fn other_content(frame: &Frame) -> Option<Vec<u8>> {
     let mut hasher = SliceHasher::new(u64::from(extent.len), 0);
     hasher.update(content);
     first.value = hasher.finish();
-    told.body =
-        encode(Kind::Response, 0, &Response::Read { slices, packing: None }, 0).ok()?.split_off(HEADER_LEN);
+    let response = Response::Read { slices, packing: None, ended };
+    told.body = encode(Kind::Response, 0, &response, 0).ok()?.split_off(HEADER_LEN);
     Some(told.bytes())
 }
 

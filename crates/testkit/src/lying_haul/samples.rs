@@ -8,7 +8,7 @@ use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, ChainingValue, Changes, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Failure,
     FinishReport, HungOperation, Left, LeftOut, MetaNote, Method, Outcome, OwnerNames, Packing, PageHashes,
-    Pressure, RelPath, Retry, Sha256, Side, SliceData, Timestamp,
+    Pressure, RelPath, Retry, Said, Sha256, Side, SliceData, Timestamp,
 };
 use haul_wire::{DirectAnswer, HEADER_LEN, Kind, Response, ScanPart, Welcome, encode};
 
@@ -81,7 +81,8 @@ fn responses() -> Vec<Response> {
             let both = Sha256 { sha256: [8; 32], blake3: Digest([9; 32]) };
             vec![Response::Sha256(vec![Ok(both), Err(error(Retry::Never))])]
         }
-        Response::Sha256(_) => Vec::new(),
+        Response::Sha256(_) => vec![Response::Said(Said { text: b"one\n".to_vec(), ended: true })],
+        Response::Said(_) => Vec::new(),
     };
     let mut all = vec![Response::Done];
     loop {
@@ -156,7 +157,7 @@ fn scan() -> Response {
 fn read(packing: Option<Packing>) -> Response {
     let extents = vec![Extent::data(0, 10), Extent { start: 4096, len: 7, same: true }];
     let slices = vec![Ok(SliceData { extents, value: ChainingValue([7; 32]) }), Err(error(Retry::Again))];
-    Response::Read { slices, packing }
+    Response::Read { slices, packing, ended: None }
 }
 
 fn pages() -> PageHashes {

@@ -149,7 +149,13 @@ fn response() -> impl Strategy<Value = Response> {
     prop_oneof![
         error().prop_map(Response::Failed),
         vec(pages(), 0..5).prop_map(Response::PageHashes),
-        (slices(), packing()).prop_map(|(slices, packing)| Response::Read { slices, packing }),
+        (slices(), packing(), option::of(any::<u64>())).prop_map(|(slices, packing, ended)| Response::Read {
+            slices,
+            packing,
+            ended
+        }),
+        (vec(any::<u8>(), 0..20), any::<bool>())
+            .prop_map(|(text, ended)| Response::Said(haul_core::Said { text, ended })),
         vec(prop_oneof![answer.prop_map(Ok), error().prop_map(Err)], 0..10).prop_map(Response::Answers),
         vec(prop_oneof![outcome.prop_map(Ok), error().prop_map(Err)], 0..10).prop_map(Response::Write),
         vec(prop_oneof![option::of(entry()).prop_map(Ok), error().prop_map(Err)], 0..10)

@@ -23,7 +23,7 @@ fn read_request(batch: Batch) -> Request {
 }
 
 fn answer() -> Response {
-    Response::Read { slices: read(), packing: None }
+    Response::Read { slices: read(), packing: None, ended: None }
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn writes_and_reads_are_checked_against_their_content() {
 }
 
 #[test]
-fn a_stream_grows_only_where_it_is_written_and_in_whole_slices() {
+fn a_stream_grows_in_whole_slices() {
     use haul_core::entry::GROWING;
     let name = RelPath::new(b"stream").unwrap();
     let of = |entry: haul_core::Entry, slice: Slice| Batch {
@@ -70,7 +70,26 @@ fn a_stream_grows_only_where_it_is_written_and_in_whole_slices() {
     assert_eq!(check::request(&write(of(growing(), slice), data(5)), 5), Ok(()));
     let refused =
         |request: &Request, len| assert!(matches!(check::request(request, len), Err(FrameError::Rule(_))));
-    refused(&read_request(of(growing(), slice)), 0);
+    // One at a time can be read, whose answer says where the stream ends.
+    assert_eq!(check::request(&read_request(of(growing(), slice)), 0), Ok(()));
+    let two = Batch { slices: vec![slice, slice], ..of(growing(), slice) };
+    refused(&read_request(two), 0);
+    let pull = Request::Pull {
+        root: 1,
+        batch: Arc::new(of(growing(), slice)),
+        pages: None,
+        compress: Compress::Auto,
+        ticket: [0; 32],
+    };
+    refused(&pull, 0);
+    let end = |asked: &Batch, len, ended| {
+        let answer = Response::Read { slices: data(len), packing: None, ended };
+        check::response(&answer, Some(asked), len as usize).is_ok()
+    };
+    let asked = of(growing(), slice);
+    assert!(end(&asked, 5, None) && end(&asked, 5, Some(3 * haul_core::SLICE_LEN + 5)));
+    assert!(!end(&asked, 5, Some(3 * haul_core::SLICE_LEN + 4)), "content behind the end");
+    assert!(!end(&asked, 5, Some(GROWING)) && !end(&batch(), 5, Some(5)));
     refused(&write(of(growing(), Slice { part: Some(0), ..slice }), data(5)), 5);
     refused(&write(of(growing(), slice), data(u32::MAX)), u32::MAX as usize);
     refused(&write(of(growing(), Slice::whole(0, u32::MAX)), data(5)), 5);
@@ -115,7 +134,7 @@ fn what_is_the_same_is_of_one_slice_of_a_large() {
 fn packed_content_is_checked_by_what_it_stands_for() {
     let check = |packing: Option<Packing>, len: usize| {
         let request = Request::Write { root: 1, batch: Arc::new(batch()), slices: read(), packing };
-        let answer = Response::Read { slices: read(), packing };
+        let answer = Response::Read { slices: read(), packing, ended: None };
         let results = (check::request(&request, len), check::response(&answer, Some(&batch()), len));
         assert_eq!(results.0, results.1);
         results.0.is_ok()

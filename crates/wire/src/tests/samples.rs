@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use haul_core::entry::GROWING;
 use haul_core::filter::{Above, AboveFile, Format, Item, Merge, Prefixes, Rule, Rules, Sides};
 use haul_core::owner_map::OwnerName;
 use haul_core::probe::{
@@ -16,8 +17,8 @@ use haul_core::{
     Answer, Backup, Batch, ChainingValue, Changes, Compare, Compress, Digest, Entry, EntryKind, Error,
     ErrorKind, Extent, Failure, FinishReport, HardLink, HungOperation, IpFamily, Left, LeftOut, Links,
     MetaNote, Method, Offer, Outcome, OwnerNames, Packing, PageHashes, Place, PlaceRoot, Preserve, Pressure,
-    ReferencePurpose, References, RelPath, Retry, ScanOptions, Sha256, Side, SinkOptions, Slice, SliceData,
-    Timestamp,
+    Program, ReferencePurpose, References, RelPath, Retry, Said, ScanOptions, Sha256, Side, SinkOptions,
+    Slice, SliceData, Timestamp,
 };
 
 use crate::{DirectAnswer, DirectOffer, Granter, Hello, Reach, Request, Response, ScanPart, Welcome};
@@ -231,7 +232,22 @@ pub(super) fn requests() -> Vec<Request> {
         Request::Swallow,
         Request::Produce { bytes: 4096 },
         Request::Sha256 { root: 9, paths: vec![path("a/b")] },
+        Request::Read { root: 21, batch: Arc::new(growing()), pages: None, compress: Compress::Auto },
+        Request::RunProducer { root: 21, program: program(), window: 12 },
+        Request::RunConsumer { root: 22, program: program() },
+        Request::Said { root: 22, from: 300 },
+        Request::Stop { root: 21 },
     ]
+}
+
+fn program() -> Program {
+    Program { words: vec![b"mbstream".to_vec(), b"-x".to_vec()] }
+}
+
+/// A slice of a stream.
+pub(super) fn growing() -> Batch {
+    let entry = Arc::new(Entry::stream(path(""), GROWING));
+    Batch { entries: vec![entry], slices: vec![Slice::whole(0, 3)], again: false }
 }
 
 fn reach() -> Reach {
@@ -288,8 +304,8 @@ pub(super) fn responses() -> Vec<Response> {
         }),
         Response::Scan(ScanPart { found, last: true }),
         Response::Lookup(vec![Ok(None), Ok(Some(entry("f", EntryKind::Fifo))), Err(error())]),
-        Response::Read { slices: read(), packing: None },
-        Response::Read { slices: read(), packing: PACKING },
+        Response::Read { slices: read(), packing: None, ended: None },
+        Response::Read { slices: read(), packing: PACKING, ended: Some(5) },
         Response::PageHashes(vec![pages(), PageHashes::default()]),
         Response::Digest(vec![Ok(Digest([9; 32])), Err(error())]),
         Response::Answers(vec![
@@ -339,6 +355,7 @@ pub(super) fn responses() -> Vec<Response> {
         Response::Probe(ProbeResult::Work(Work { busy: 7, total: 8 })),
         Response::Produced,
         Response::OwnerIds(vec![Some(5), None]),
+        Response::Said(Said { text: b"done\n".to_vec(), ended: true }),
         Response::Sha256(vec![Ok(Sha256 { sha256: [8; 32], blake3: Digest([9; 32]) }), Err(error())]),
     ]
 }

@@ -16,6 +16,7 @@ fn ends(command: &str) -> &'static [&'static str] {
     match command {
         "copy" | "mv" | "move" | "sync" | "verify" | "probe" => &["a", "b"],
         "hash" | "plan" => &["a"],
+        "pipe" => &["db2", "--into=cat", "--", "cat"],
         _ => &["s3://bucket/key"],
     }
 }

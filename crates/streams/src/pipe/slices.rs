@@ -1,0 +1,246 @@
+//! Moves the slices of a stream from a source to a sink.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use haul_core::digest::slice_count;
+use haul_core::entry::GROWING;
+use haul_core::sync::{Condvar, Mutex};
+use haul_core::{
+    Batch, BatchData, Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, SLICE_LEN, Side,
+    Sink, Slice, Source,
+};
+
+use super::settings::{PipeSettings, PipeStatus};
+
+/// How often a slice that does not verify is sent again.
+const VERIFY_RETRIES: u32 = 3;
+/// How often a slice is sent again because its connection was lost, as in a copy.
+const CONNECTION_RETRIES: u32 = 50;
+/// The pause before that, for each loss.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+
+/// A slice to move.
+struct Job {
+    index: u32,
+    verify: u32,
+    connection: u32,
+}
+
+/// The slices of one stream on their way.
+pub(super) struct Slices {
+    source: Arc<dyn Source>,
+    sink: Arc<dyn Sink>,
+    entry: Arc<Entry>,
+    settings: PipeSettings,
+    status: Arc<PipeStatus>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// The next slice that nobody has begun.
+    next: u32,
+    again: Vec<Job>,
+    /// All slices before this one are taken.
+    taken: u32,
+    /// Slices after it that are taken.
+    beyond: BTreeSet<u32>,
+    /// The length of the stream, once it is known.
+    len: Option<u64>,
+    digest: Option<Digest>,
+    error: Option<Error>,
+}
+
+impl State {
+    fn is_done(&self) -> bool {
+        self.error.is_some() || self.len.is_some_and(|len| self.taken == slice_count(len))
+    }
+}
+
+impl Slices {
+    pub(super) fn new(
+        source: &Arc<dyn Source>,
+        sink: &Arc<dyn Sink>,
+        settings: PipeSettings,
+        status: &Arc<PipeStatus>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            source: Arc::clone(source),
+            sink: Arc::clone(sink),
+            entry: Arc::new(Entry::stream(RelPath::root(), GROWING)),
+            settings,
+            status: Arc::clone(status),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// The stream fails, unless it has.
+    pub(super) fn fail(&self, error: Error) {
+        self.state.lock().error.get_or_insert(error);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.state.lock().error.is_some()
+    }
+
+    /// The length of the stream and the digest at the sink, once all was moved.
+    ///
+    /// # Errors
+    /// Why it was not.
+    pub(super) fn end(&self) -> Result<(u64, Digest)> {
+        let state = self.state.lock();
+        if let Some(error) = &state.error {
+            return Err(error.clone());
+        }
+        state.len.zip(state.digest).ok_or_else(|| {
+            Error::new(ErrorKind::Protocol, Side::Destination, "verify", "it does not say what it has got")
+        })
+    }
+
+    /// Moves slices until all have arrived, or one cannot. Run by several threads.
+    pub(super) fn work(self: &Arc<Self>) {
+        while let Some(job) = self.take() {
+            self.move_one(job);
+        }
+    }
+
+    fn take(&self) -> Option<Job> {
+        let mut state = self.state.lock();
+        loop {
+            if state.is_done() {
+                return None;
+            }
+            if let Some(job) = state.again.pop() {
+                return Some(job);
+            }
+            let ends = state.len.is_some_and(|len| state.next >= slice_count(len));
+            if !ends && state.next - state.taken < self.settings.window {
+                let index = state.next;
+                state.next += 1;
+                return Some(Job { index, verify: 0, connection: 0 });
+            }
+            state = self.changed.wait(state);
+        }
+    }
+
+    fn move_one(self: &Arc<Self>, job: Job) {
+        let pause = PAUSE * job.connection;
+        if !pause.is_zero() {
+            std::thread::sleep(pause.min(LONGEST_PAUSE));
+        }
+        let batch = Batch {
+            entries: vec![Arc::clone(&self.entry)],
+            slices: vec![Slice::whole(0, job.index)],
+            again: job.verify + job.connection > 0,
+        };
+        let data = match self.source.read(&Arc::new(batch)) {
+            Ok(data) => data,
+            Err(error) => return self.settle(job, Err(error)),
+        };
+        if self.is_behind_the_end(&data, job.index) {
+            return;
+        }
+        let pending = Pending { slices: Arc::clone(self), job: Some(job) };
+        self.sink.write(data, Box::new(move |mut outcomes| pending.settle(outcomes.pop())));
+    }
+
+    /// Notes the length of the stream, if the answer has it; whether the slice is behind its end.
+    fn is_behind_the_end(&self, data: &BatchData, index: u32) -> bool {
+        let ended = data.batch.entries.first().filter(|entry| !entry.is_growing()).map(|entry| entry.len);
+        let Some(len) = ended else {
+            let read = (u64::from(index) + 1) * SLICE_LEN;
+            self.status.read.fetch_max(read, Ordering::Relaxed);
+            return false;
+        };
+        if len == 0 && !self.settings.allow_empty {
+            let error = Error::new(ErrorKind::Io, Side::Source, "pipe the stream", "it is empty");
+            self.fail(error.with_hint("--allow-empty gives the program an empty input"));
+            return true;
+        }
+        self.status.read.store(len, Ordering::Relaxed);
+        if !self.status.ended.swap(true, Ordering::Relaxed) {
+            self.source.ending();
+            self.sink.flush();
+        }
+        let mut state = self.state.lock();
+        let is_other = state.len.is_some_and(|known| known != len);
+        state.len = Some(len);
+        drop(state);
+        self.changed.notify_all();
+        if is_other {
+            let cause = "its length changed after its end";
+            self.fail(Error::new(ErrorKind::Protocol, Side::Source, "read", cause));
+        }
+        is_other || index >= slice_count(len)
+    }
+
+    fn settle(&self, mut job: Job, outcome: Result<Outcome>) {
+        let mut state = self.state.lock();
+        match outcome {
+            Ok(outcome) => {
+                if let Outcome::Committed(digest) = outcome {
+                    state.digest = digest;
+                }
+                state.beyond.insert(job.index);
+                while let next = state.taken
+                    && state.beyond.remove(&next)
+                {
+                    state.taken += 1;
+                }
+                let all = state.len.unwrap_or(u64::MAX);
+                let sent = (u64::from(state.taken) * SLICE_LEN).min(all);
+                self.status.sent.store(sent, Ordering::Relaxed);
+            }
+            Err(error) if state.error.is_none() && job.may_repeat(&error) => state.again.push(job),
+            Err(error) => {
+                state.error.get_or_insert(error);
+            }
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+impl Job {
+    /// Whether the slice is moved again after this error; counts the repetitions.
+    fn may_repeat(&mut self, error: &Error) -> bool {
+        let (count, most) = match error.retry() {
+            Retry::Again => (&mut self.verify, VERIFY_RETRIES),
+            Retry::OtherStream => (&mut self.connection, CONNECTION_RETRIES),
+            Retry::Never | Retry::Anew => return false,
+        };
+        *count += 1;
+        *count <= most
+    }
+}
+
+/// A slice that the sink has. If the sink drops it unsettled, as by a panic, the stream has failed.
+struct Pending {
+    slices: Arc<Slices>,
+    job: Option<Job>,
+}
+
+impl Pending {
+    fn settle(mut self, outcome: Option<Result<Outcome>>) {
+        if let (Some(job), Some(outcome)) = (self.job.take(), outcome) {
+            self.slices.settle(job, outcome);
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if self.job.is_some() {
+            let cause = "the thread that had the slice ended early";
+            self.slices.fail(Error::new(ErrorKind::Io, Side::Local, "write", cause));
+        }
+    }
+}
