@@ -112,7 +112,7 @@ impl PipeProgram {
     #[must_use]
     pub fn label(&self) -> String {
         let first = self.program.words.first().map(Vec::as_slice).unwrap_or_default();
-        let name = first.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        let name = first.split(|byte| b" \t\n|&;<>()".contains(byte)).next().unwrap_or_default();
         let name = printable(name.rsplit(|byte| *byte == b'/').next().unwrap_or_default());
         self.host.as_ref().map_or_else(|| name.clone(), |host| format!("{host}: {name}"))
     }

@@ -24,7 +24,7 @@ the command starts from the beginning. `haul put HOST:PATH` can be resumed.";
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct PipeArgs {
-    /// The host of the command that reads: [USER@]HOST or ssh://[USER@]HOST[:PORT]; with --from, the command there
+    /// The host of the command that reads: USER@HOST or ssh://USER@HOST:PORT; with --from, the command there
     #[arg(value_name = "HOST")]
     pub(crate) first: Option<OsString>,
     /// The command that writes the stream: here, or with --from on that host

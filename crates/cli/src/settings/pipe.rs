@@ -65,7 +65,7 @@ fn host(text: &OsStr) -> Result<SshHost> {
         Location::Ssh { host, path } if matches!(path.as_slice(), b"" | b"/") => Ok(host),
         _ => {
             let error = usage("pipe the stream", "it is no host").on(bytes);
-            Err(error.with_hint("give [USER@]HOST or ssh://[USER@]HOST[:PORT]"))
+            Err(error.with_hint("give USER@HOST or ssh://USER@HOST:PORT"))
         }
     }
 }

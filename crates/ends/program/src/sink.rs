@@ -28,6 +28,9 @@ use crate::heard::Heard;
 /// How long a program that closed its input has to exit.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// How long a caller waits for the exit of a program that says nothing more.
+const MOMENT: Duration = Duration::from_millis(250);
+
 /// The standard input of a program. Dropping it before [`Sink::finish`] kills the program.
 pub struct ProgramSink {
     shared: Arc<Shared>,
@@ -354,9 +357,21 @@ impl Sink for ProgramSink {
 
     fn said(&self, from: u64) -> Result<Said> {
         let said = self.shared.heard.said(from);
-        // A caller that writes nothing meanwhile learns of the failure here.
-        let failure = if said.text.is_empty() { self.shared.state.lock().failure.clone() } else { None };
-        failure.map_or(Ok(said), Err)
+        if !said.text.is_empty() {
+            return Ok(Said { ended: false, ..said });
+        }
+        let mut state = self.shared.state.lock();
+        if said.ended {
+            // Its end is known in a moment, unless it has closed its standard error and runs on.
+            let runs = |state: &mut State| state.failure.is_none() && state.exit.is_none();
+            state = self.shared.changed.wait_timeout_while(state, MOMENT, runs).0;
+        }
+        // A caller that writes nothing meanwhile learns of a failure here.
+        match (&state.failure, state.exit) {
+            (Some(failure), _) => Err(failure.clone()),
+            (None, Some(status)) if !status.success() => Err(self.shared.failed(status)),
+            (None, exit) => Ok(Said { ended: said.ended && exit.is_some(), ..said }),
+        }
     }
 }
 

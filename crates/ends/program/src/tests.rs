@@ -225,6 +225,26 @@ fn a_program_that_ends_early_answers_what_waits_and_what_comes() {
     }
 }
 
+#[test]
+fn who_only_listens_learns_of_the_failure_after_the_last_word() {
+    for (text, said) in
+        [("exit 7", ""), ("echo one >&2; exit 7", "one\n"), ("exec 2>&-; sleep 1; exit 7", "")]
+    {
+        let sink = sink(text);
+        let mut heard = Vec::new();
+        let error = loop {
+            match sink.said(heard.len() as u64) {
+                Ok(said) => {
+                    assert!(!said.ended, "{text}");
+                    heard.extend(said.text);
+                }
+                Err(error) => break error,
+            }
+        };
+        assert!(error.to_string().contains("exit status: 7") && heard == said.as_bytes(), "{text}: {error}");
+    }
+}
+
 fn gone(marker: &Path, within: Duration) -> bool {
     std::thread::sleep(within);
     !marker.exists()
