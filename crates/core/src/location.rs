@@ -118,6 +118,43 @@ impl fmt::Display for SshHost {
     }
 }
 
+/// A share of an SMB server, and who logs in there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SmbServer {
+    /// The domain or workgroup of the user, if the location has one.
+    pub domain: Option<String>,
+    /// The user, if the location has one.
+    pub user: Option<String>,
+    /// The name or address of the host; IPv6 addresses have no brackets.
+    pub host: String,
+    /// The port, if the location has one.
+    pub port: Option<u16>,
+    /// The name of the share.
+    pub share: String,
+}
+
+impl fmt::Display for SmbServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |text: &str| printable(text.as_bytes());
+        f.write_str("smb://")?;
+        if let Some(domain) = &self.domain {
+            write!(f, "{};", text(domain))?;
+        }
+        if let Some(user) = &self.user {
+            write!(f, "{}@", text(user))?;
+        }
+        if self.host.contains(':') {
+            write!(f, "[{}]", text(&self.host))
+        } else {
+            f.write_str(&text(&self.host))
+        }?;
+        if let Some(port) = self.port {
+            write!(f, ":{port}")?;
+        }
+        write!(f, "/{}", text(&self.share))
+    }
+}
+
 /// The root that an end is to open. A remote end resolves it on its host.
 ///
 /// A path that begins with neither `/` nor `~` is relative to the working directory, which for a remote end is the home
