@@ -71,7 +71,7 @@ impl Smbd {
             "[global]\nserver role = standalone server\nworkgroup = HAUL\nnetbios name = HAULTEST\n\
              smb ports = {}\ninterfaces = 127.0.0.1\nbind interfaces only = yes\ndisable netbios = yes\n\
              private dir = {}\nlock directory = {}\nstate directory = {}\ncache directory = {}\npid directory = {}\n\
-             ncalrpc dir = {}\npassdb backend = tdbsam\nload printers = no\nprintcap name = /dev/null\n\
+             ncalrpc dir = {}\nload printers = no\nprintcap name = /dev/null\n\
              disable spoolss = yes\nlog file = {}\nlog level = 1 auth:3\nmax log size = 0\nmap to guest = never\n",
             self.port,
             at("private"),

@@ -16,12 +16,13 @@ const GOOD: [(&str, &str); 1] = [("--modify-window", "-1")];
 const TAKEN: [&str; 7] =
     [" from ", " are like ", " not one of ", " is not NAME", " as in ", " lists them", "`off` is"];
 /// Options and arguments whose values are text or paths, of which any can be meant.
-const FREE: [&str; 46] = [
+const FREE: [&str; 47] = [
     "filter",
     "rsync-filter-files",
     "exclude_if_present",
     "profile",
     "ca_cert",
+    "smb_credentials",
     "link_dest",
     "compare_dest",
     "backup_dir",

@@ -102,6 +102,7 @@ mod shapes;
 mod signals;
 mod slow;
 mod small;
+mod smb;
 mod space;
 mod stat;
 mod store;
@@ -192,6 +193,7 @@ fn main() -> ExitCode {
         between::cases(),
         faults::cases(),
         slow::cases(),
+        smb::cases(),
         indexed::cases(),
         space::cases(),
         failures::cases(),

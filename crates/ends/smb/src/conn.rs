@@ -13,6 +13,7 @@ use smb2::types::status::NtStatus;
 use smb2::types::{Command, Dialect, TreeId};
 use smb2::{CompoundOp, Session};
 
+use super::greeting;
 use super::login::Login;
 use super::reply::Replies;
 use super::runtime::runtime;
@@ -50,10 +51,10 @@ impl Conn {
         let host = &login.server.host;
         let port = login.server.port.unwrap_or(PORT);
         let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let mut wire =
-            Connection::connect(&address, CONNECT).await.map_err(|error| no_answer(login, &error))?;
+        let connected = greeting::connect(&address, host, CONNECT).await;
+        let (mut wire, greeting) = connected.map_err(|error| no_answer(login, &error))?;
         wire.set_response_timeout(Some(login.timeout));
-        wire.negotiate().await.map_err(|error| not_negotiated(login, &error))?;
+        greeting.negotiate(&mut wire).await.map_err(|error| not_negotiated(login, &error))?;
         let session = Session::setup(&mut wire, login.user(), login.password(), login.domain())
             .await
             .map_err(|error| not_logged_in(login, &error))?;

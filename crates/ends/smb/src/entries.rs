@@ -9,7 +9,7 @@ use super::folders::look_now;
 use super::tree::Tree;
 
 /// The extended attribute that keeps the attributes which a mode has no place for.
-pub(super) const ATTRIBUTES: &[u8] = b"user.haul.smb.attributes";
+pub(super) const ATTRIBUTES: &[u8] = b"user.smb.attributes";
 
 /// The attributes with their words in [`ATTRIBUTES`].
 const WORDS: [(u32, &str); 2] = [(HIDDEN, "hidden"), (SYSTEM, "system")];

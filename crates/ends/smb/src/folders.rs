@@ -1,6 +1,6 @@
 //! What directories hold: one listing answers for all of their names.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use haul_core::staging::is_staging_name;
 use haul_core::sync::Mutex;
@@ -68,8 +68,14 @@ impl Folders {
         self.listed.lock().put(dir.clone(), Some(Names::new()));
     }
 
-    /// This run changes the entry at `path`.
+    /// This run changes the entry at `path`, and with it the times of its directory.
     pub(super) fn touch(&self, path: &RelPath) {
+        let Some(parent) = path.parent() else { return };
+        self.doubt(path);
+        self.doubt(&parent);
+    }
+
+    fn doubt(&self, path: &RelPath) {
         let Some(parent) = path.parent() else { return };
         let mut listed = self.listed.lock();
         if let Some(Some(names)) = listed.folders.get_mut(&parent) {
@@ -114,20 +120,29 @@ impl Folders {
 
     /// The directories above these names that do not exist; `true` if an entry of another kind has the name.
     fn lacking(&self, tree: &Tree, paths: &[RelPath]) -> Result<HashMap<RelPath, bool>> {
-        let above: Vec<RelPath> = self.unknown_above(paths).into_iter().collect();
+        let mut by_depth: BTreeMap<usize, Vec<RelPath>> = BTreeMap::new();
+        for dir in self.unknown_above(paths) {
+            by_depth.entry(dir.components().count()).or_default().push(dir);
+        }
         let mut lacking = HashMap::new();
-        let found = tree.smb.all(&above, |dir| self.find(tree, dir))?;
-        for (dir, found) in above.iter().zip(found) {
-            let reachable = dir.parent().is_none_or(|parent| !lacking.contains_key(&parent));
-            match found.map_err(|fault| tree.error("look at", dir, fault))? {
-                Some(there) if reachable && there.is_dir() => self.know(dir),
-                there => drop(lacking.insert(dir.clone(), reachable && there.is_some())),
+        for level in by_depth.into_values() {
+            let is_lacking = |dir: &RelPath| dir.parent().is_some_and(|parent| lacking.contains_key(&parent));
+            let (gone, level): (Vec<RelPath>, Vec<RelPath>) = level.into_iter().partition(is_lacking);
+            lacking.extend(gone.into_iter().map(|dir| (dir, false)));
+            self.list_dirs(tree, level.iter(), 1)?;
+            let found = tree.smb.all(&level, |dir| self.find(tree, dir))?;
+            for (dir, found) in level.into_iter().zip(found) {
+                match found.map_err(|fault| tree.error("look at", &dir, fault))? {
+                    Some(there) if there.is_dir() => self.know(&dir),
+                    there => drop(lacking.insert(dir, there.is_some())),
+                }
             }
         }
         Ok(lacking)
     }
 
-    async fn find(&self, tree: &Tree, path: &RelPath) -> Result<Option<Attrs>, Fault> {
+    /// An entry, if it has exactly this name.
+    pub(super) async fn find(&self, tree: &Tree, path: &RelPath) -> Result<Option<Attrs>, Fault> {
         match self.seen(path) {
             Some(seen) => Ok(seen),
             None => tree.find(path).await,

@@ -33,6 +33,7 @@ pub(super) fn prepare(sink: &SmbSink, files: &[(Arc<Entry>, bool)]) -> Result<Ve
         if sink.options.dry_run {
             return Ok(Vec::new());
         }
+        sink.folders.touch(&entry.path);
         if known.is_empty() {
             for remote in [&empty.part, &empty.journal] {
                 let _missing = remove_at(&sink.tree, remote).await;
@@ -114,7 +115,15 @@ pub(super) async fn write(
         Err(fault) if fault.is_missing() => return settle_missing(sink, large).await,
         Err(fault) => {
             large.lock().finishing = false;
-            return Err(sink.tree.error("give its name to", &entry.path, fault));
+            let error = sink.tree.error("give its name to", &entry.path, fault);
+            if error.kind() == ErrorKind::Unsupported {
+                // It never gets this name.
+                sink.drop_large(&entry.path);
+                for remote in [&large.part, &large.journal] {
+                    let _missing = remove_at(&sink.tree, remote).await;
+                }
+            }
+            return Err(error);
         }
     }
     Ok(end(sink, large, digest).await)

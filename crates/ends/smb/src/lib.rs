@@ -3,9 +3,9 @@
 //! The crate `smb2` has the messages, signatures and encryption of the protocol. Everything above them is here. From the
 //! bottom up:
 //!
-//! * `login`, `step`, `reply`, `conn`: who logs in where; requests and answers; one connection;
+//! * `login`, `step`, `reply`, `greeting`, `conn`: who logs in where; requests and answers; one connection;
 //! * `server`, `runtime`, `session`: all connections to a share. Async code ends there: everything else blocks;
-//! * `names`, `attrs`, `tree`, `listing`, `entries`: names and metadata on the share;
+//! * `names`, `attrs`, `named`, `tree`, `listing`, `entries`: names and metadata on the share;
 //! * `read`, `rules`, `walk`, `remove`, `source`: reading;
 //! * `folders`, `meta`, `state`, `large_file`, `large`, `small`, `offer`, `link`, `sink`: what is needed, how it is staged
 //!   and renamed into place.
@@ -18,12 +18,14 @@ mod attrs;
 mod conn;
 mod entries;
 mod folders;
+mod greeting;
 mod large;
 mod large_file;
 mod link;
 mod listing;
 mod login;
 mod meta;
+mod named;
 mod names;
 mod offer;
 mod open;

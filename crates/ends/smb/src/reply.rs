@@ -118,7 +118,7 @@ impl Replies {
     }
 
     /// The status of a command.
-    pub(super) fn status(&self, at: usize) -> Option<NtStatus> {
+    fn status(&self, at: usize) -> Option<NtStatus> {
         self.0.get(at).map(|frame| frame.header.status)
     }
 
@@ -172,6 +172,11 @@ impl Replies {
         }
     }
 
+    /// Whether a command has this status.
+    pub(super) fn has(&self, status: NtStatus) -> bool {
+        self.0.iter().any(|frame| frame.header.status == status)
+    }
+
     /// Whether the session or the share is gone, though the connection is not.
     pub(super) fn has_lost_session(&self) -> bool {
         let gone = [
@@ -179,7 +184,7 @@ impl Replies {
             NtStatus::NETWORK_NAME_DELETED,
             NtStatus::NETWORK_SESSION_EXPIRED,
         ];
-        self.0.iter().any(|frame| gone.contains(&frame.header.status))
+        gone.into_iter().any(|status| self.has(status))
     }
 }
 

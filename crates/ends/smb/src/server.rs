@@ -11,6 +11,7 @@ use super::login::Login;
 use super::reply::Replies;
 use super::runtime::runtime;
 use super::step::Step;
+use smb2::types::status::NtStatus;
 
 /// Receives messages for the user.
 pub(super) type Note = Arc<dyn Fn(&str) + Send + Sync>;
@@ -78,9 +79,14 @@ impl Server {
     /// `Unreachable` if the server cannot be reached any more.
     pub(super) async fn run(self: &Arc<Self>, chain: &[Step]) -> Result<Replies> {
         let mut why = String::new();
+        let mut is_doubted = false;
         for _ in 0..REPEATS {
             let conn = self.pick().await?;
             match self.run_on(&conn, chain).await {
+                // A server also answers so to a request that was changed on the way.
+                Ok(replies) if replies.has(NtStatus::ACCESS_DENIED) && !is_doubted => {
+                    is_doubted = true;
+                }
                 Ok(replies) => return Ok(replies),
                 Err(error) => why = error.cause().to_owned(),
             }

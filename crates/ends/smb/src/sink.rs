@@ -8,7 +8,6 @@ use haul_core::{
 };
 use std::sync::Arc;
 
-use super::folders::look_now;
 use super::meta::Wish;
 use super::reply::nonsense;
 use super::small::is_small;
@@ -58,7 +57,7 @@ impl SmbSink {
     /// Sets the metadata of directories as far as it differs.
     fn finish_dirs(&self, entries: &[Entry]) -> Result<()> {
         let paths: Vec<RelPath> = entries.iter().map(|entry| entry.path.clone()).collect();
-        let found = look_now(&self.tree, &paths)?;
+        let found = self.tree.smb.all(&paths, |path| self.folders.find(&self.tree, path))?;
         let mut differing: BTreeMap<usize, Vec<_>> = BTreeMap::new();
         for (entry, found) in entries.iter().zip(found) {
             if let Ok(Some(now)) = found

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use haul_core::filter::Above;
-use haul_core::source::ScanVisit;
-use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Sha256, Source, SourceCaps};
+use haul_core::source::{ScanVisit, removes_no_targets};
+use haul_core::{
+    Batch, BatchData, Digest, Entry, Links, RelPath, Result, ScanOptions, Sha256, Source, SourceCaps,
+};
 
 use super::entries::entries_at;
 use super::tree::Tree;
@@ -13,17 +15,18 @@ use super::{read, remove, rules, walk};
 /// A tree on a share, to be read.
 pub(super) struct SmbSource {
     tree: Tree,
+    links: Links,
 }
 
 impl SmbSource {
-    pub(super) fn new(tree: Tree) -> Self {
-        Self { tree }
+    pub(super) fn new(tree: Tree, links: Links) -> Self {
+        Self { tree, links }
     }
 }
 
 impl Source for SmbSource {
     fn caps(&self) -> SourceCaps {
-        SourceCaps { removes: true, ..SourceCaps::default() }
+        SourceCaps { removes: !self.links.are_followed(), ..SourceCaps::default() }
     }
 
     fn root(&self) -> Result<Option<Entry>> {
@@ -55,6 +58,9 @@ impl Source for SmbSource {
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
+        if self.links.are_followed() {
+            return Err(removes_no_targets());
+        }
         remove::remove_unchanged(&self.tree, entries)
     }
 

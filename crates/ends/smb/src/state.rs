@@ -85,6 +85,7 @@ impl SmbSink {
     pub(super) fn stage(&self, path: &RelPath) -> Result<Part<'_>> {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         let unique = [self.tree.name_of(path), &self.run.to_le_bytes(), &count.to_le_bytes()].join(&b'/');
+        self.folders.touch(path);
         let remote = self.tree.beside(path, &staging_name(&unique, PART))?;
         self.active.lock().insert(remote.clone());
         Ok(Part { sink: self, remote })
@@ -283,6 +284,7 @@ impl SmbSink {
         if found.is_empty() {
             return Ok(());
         }
+        found.iter().for_each(|path| self.folders.touch(path));
         let found: HashSet<String> =
             found.iter().map(|path| self.tree.remote(path)).collect::<Result<_>>()?;
         let (part, journal) = (String::from_utf8_lossy(PART), String::from_utf8_lossy(JOURNAL));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use haul_core::{Error, ErrorKind, Place, PlaceRoot, RelPath, Result, Side};
 
 use super::attrs::Attrs;
-use super::listing;
+use super::named::parse;
 use super::names::{check_length, from_wire, to_wire};
 use super::reply::{Fault, Replies};
 use super::session::Smb;
@@ -168,7 +168,7 @@ impl Tree {
             Err(fault) if fault.is_missing() => return Ok(None),
             Err(fault) => return Err(fault),
         };
-        let mut found = listing::parse(&told)?.into_iter();
+        let mut found = parse(&told)?.into_iter();
         Ok(found.find(|found| found.name == *name).map(|found| found.attrs))
     }
 

@@ -10,7 +10,8 @@ use haul_ends::frontier::Frontier;
 use haul_threads::together;
 
 use super::entries::{entries_at, entry};
-use super::listing::{Listing, Named};
+use super::listing::Listing;
+use super::named::Named;
 use super::reply::Fault;
 use super::rules;
 use super::tree::Tree;
