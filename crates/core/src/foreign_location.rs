@@ -1,7 +1,7 @@
 //! Locations in the notation of other tools, and what to write instead.
 
 /// URL schemes of other tools, and what to write instead. `{}` is what follows the scheme.
-const SCHEMES: [(&[&str], &str); 10] = [
+const SCHEMES: [(&[&str], &str); 11] = [
     (&["s3a", "s3n"], "write s3://{}"),
     (&["gcs"], "write gs://{}"),
     (&["azure", "azblob", "azureblob", "wasb", "wasbs", "abfs", "abfss"], "write az://CONTAINER/KEY"),
@@ -11,7 +11,8 @@ const SCHEMES: [(&[&str], &str); 10] = [
     ),
     (&["scp", "fish", "shell"], "write ssh://{}"),
     (&["rsync"], "haul does not speak the rsync protocol: use host:PATH, over ssh"),
-    (&["smb", "cifs", "nfs", "afp"], "haul has no ends of this kind: mount the share and give its path"),
+    (&["cifs"], "write smb://{}"),
+    (&["nfs", "afp"], "haul has no ends of this kind: mount the share and give its path"),
     (
         &["http", "https", "ftp", "ftps", "dav", "davs", "webdav"],
         "haul does not copy from web and FTP servers: use curl or rclone, or sftp://host/PATH",
@@ -43,14 +44,14 @@ fn of_url(text: &str) -> Option<String> {
         return None;
     }
     let lower = scheme.to_ascii_lowercase();
-    if lower != scheme && ["ssh", "sftp", "s3", "gs", "az"].contains(&lower.as_str()) {
+    if lower != scheme && ["ssh", "sftp", "smb", "s3", "gs", "az"].contains(&lower.as_str()) {
         return Some(format!("write the scheme in lower case: {lower}://{rest}"));
     }
     let known = SCHEMES.iter().find(|(names, _)| names.contains(&lower.as_str()));
     Some(match known {
         Some((_, advice)) => advice.replace("{}", if rest.is_empty() { "..." } else { rest }),
         None => format!(
-            "haul has no ends of this kind, only ssh://, sftp://, s3://, gs:// and az://; a local file is ./{text}"
+            "haul has no ends of this kind, only ssh://, sftp://, smb://, s3://, gs:// and az://; a local file is ./{text}"
         ),
     })
 }
@@ -60,7 +61,7 @@ fn of_windows(text: &str) -> Option<String> {
     let (first, second, third) = (chars.next()?, chars.next()?, chars.next());
     if first == '\\' && second == '\\' && third.is_some_and(char::is_alphanumeric) && text[2..].contains('\\')
     {
-        return Some("haul has no ends of this kind: mount the share and give its path".to_owned());
+        return Some(format!("write smb:{}", text.replace('\\', "/")));
     }
     if second != ':' || !first.is_ascii_alphabetic() {
         return None;
@@ -129,14 +130,15 @@ mod tests {
             ("b2://bucket/key", "--endpoint"),
             ("file:///srv/x", "as in /srv/x"),
             ("rsync://h/module/x", "use host:PATH"),
-            ("smb://h/share", "mount the share"),
+            ("cifs://h/share", "write smb://h/share"),
+            ("nfs://h/share", "mount the share"),
             ("scp://me@h/x", "write ssh://me@h/x"),
             ("S3://bucket/key", "lower case: s3://bucket/key"),
-            ("word://x", "only ssh://, sftp://, s3://, gs:// and az://"),
+            ("word://x", "only ssh://, sftp://, smb://, s3://, gs:// and az://"),
             ("C:\\Users\\x", "mount the drive"),
             ("c:\\x", "mount the drive"),
             ("D:/Users/x", "ssh://D/Users/x"),
-            ("\\\\server\\share", "mount the share"),
+            ("\\\\server\\share\\x", "write smb://server/share/x"),
             ("host::module/x", "use host:PATH"),
             ("me@host::module", "use me@host:PATH"),
             ("fe80::1:/x", "[fe80::1]:PATH"),

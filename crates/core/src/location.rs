@@ -1,5 +1,5 @@
 //! Locations of ends, as given on the command line: `PATH`, `[user@]host:PATH`, `ssh://[user@]host[:port]/PATH`,
-//! `sftp://[user@]host[:port]/PATH`, `s3://BUCKET/KEY`, `gs://BUCKET/KEY`, `az://CONTAINER/KEY`.
+//! `sftp://[user@]host[:port]/PATH`, `smb://[domain;][user@]host[:port]/share/PATH`, `s3://BUCKET/KEY`, `gs://BUCKET/KEY`, `az://CONTAINER/KEY`.
 
 use std::fmt;
 
@@ -27,6 +27,13 @@ pub enum Location {
         /// The host to log in to.
         host: SshHost,
         /// The path on that host, as given.
+        path: Vec<u8>,
+    },
+    /// A path on a share of an SMB server.
+    Smb {
+        /// The share, and who logs in.
+        server: SmbServer,
+        /// The path on the share, as given; it begins with a slash, or is empty for the whole share.
         path: Vec<u8>,
     },
     /// An object in a store, or the common prefix of several.
@@ -118,6 +125,43 @@ impl fmt::Display for SshHost {
     }
 }
 
+/// A share of an SMB server, and who logs in there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SmbServer {
+    /// The domain or workgroup of the user, if the location has one.
+    pub domain: Option<String>,
+    /// The user, if the location has one.
+    pub user: Option<String>,
+    /// The name or address of the host; IPv6 addresses have no brackets.
+    pub host: String,
+    /// The port, if the location has one.
+    pub port: Option<u16>,
+    /// The name of the share.
+    pub share: String,
+}
+
+impl fmt::Display for SmbServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |text: &str| printable(text.as_bytes());
+        f.write_str("smb://")?;
+        if let Some(domain) = &self.domain {
+            write!(f, "{};", text(domain))?;
+        }
+        if let Some(user) = &self.user {
+            write!(f, "{}@", text(user))?;
+        }
+        if self.host.contains(':') {
+            write!(f, "[{}]", text(&self.host))
+        } else {
+            f.write_str(&text(&self.host))
+        }?;
+        if let Some(port) = self.port {
+            write!(f, ":{port}")?;
+        }
+        write!(f, "/{}", text(&self.share))
+    }
+}
+
 /// The root that an end is to open. A remote end resolves it on its host.
 ///
 /// A path that begins with neither `/` nor `~` is relative to the working directory, which for a remote end is the home
@@ -171,6 +215,12 @@ impl Location {
                     Err(why) => bad(why),
                 };
             }
+            if scheme == "smb" {
+                return match smb_share(rest) {
+                    Ok((server, path)) => Ok(Self::Smb { server, path }),
+                    Err(why) => bad(why),
+                };
+            }
             if let Some(kind) = ObjectKind::of_scheme(&scheme) {
                 return match object_place(kind, rest) {
                     Ok(place) => Ok(Self::Object(place)),
@@ -200,7 +250,9 @@ impl Location {
     #[must_use]
     pub fn path(&self) -> &[u8] {
         match self {
-            Self::Local(path) | Self::Ssh { path, .. } | Self::Sftp { path, .. } => path,
+            Self::Local(path) | Self::Ssh { path, .. } | Self::Sftp { path, .. } | Self::Smb { path, .. } => {
+                path
+            }
             Self::Object(place) => place.key.as_bytes(),
         }
     }
@@ -231,6 +283,7 @@ impl fmt::Display for Location {
                 let slash = if path.starts_with(b"~") { "/" } else { "" };
                 write!(f, "sftp://{host}{slash}{}", printable(path))
             }
+            Self::Smb { server, path } => write!(f, "{server}{}", printable(path)),
             Self::Object(place) => place.fmt(f),
         }
     }
@@ -262,6 +315,42 @@ fn object_place(kind: ObjectKind, rest: &[u8]) -> std::result::Result<ObjectPlac
     }
     let (bucket, key) = (bucket.to_owned(), key.to_owned());
     Ok(ObjectPlace { kind, bucket, key, store: StoreNumber::default() })
+}
+
+/// `[domain;][user@]host[:port]/share/path`.
+fn smb_share(rest: &[u8]) -> std::result::Result<(SmbServer, Vec<u8>), &'static str> {
+    let slash = rest.iter().position(|b| *b == b'/').unwrap_or(rest.len());
+    let (Ok(authority), below) =
+        (std::str::from_utf8(&rest[..slash]), rest.get(slash + 1..).unwrap_or_default())
+    else {
+        return Err("the host is no text");
+    };
+    let (login, address) =
+        authority.rsplit_once('@').map_or((None, authority), |(login, at)| (Some(login), at));
+    if login.is_some_and(|login| login.contains(':')) {
+        return Err(
+            "it has a password in it, which other users could see: name a file with --smb-credentials",
+        );
+    }
+    let (domain, user) = match login.and_then(|login| login.split_once(';')) {
+        Some((domain, user)) => (Some(domain.to_owned()), Some(user.to_owned())),
+        None => (None, login.map(str::to_owned)),
+    };
+    if user.as_ref().is_some_and(String::is_empty) || domain.as_ref().is_some_and(String::is_empty) {
+        return Err("the user or the domain before the host is missing");
+    }
+    let SshHost { destination: host, port } = ssh_host(address.as_bytes(), true)?;
+    let end = below.iter().position(|b| *b == b'/').unwrap_or(below.len());
+    let (Ok(share), path) = (std::str::from_utf8(&below[..end]), below[end..].to_vec()) else {
+        return Err("the name of the share is no text");
+    };
+    if share.is_empty() || share == "." || share == ".." || share.contains(['\\', '\u{0}']) {
+        return Err("the share is missing: write smb://host/share/path");
+    }
+    if path.split(|b| *b == b'/').any(|part| part == b"..") {
+        return Err("a path on a share cannot have a component `..`");
+    }
+    Ok((SmbServer { domain, user, host, port, share: share.to_owned() }, path))
 }
 
 /// A host that begins with `-` is refused, as ssh takes it for an option (compare CVE-2017-1000117 in git).
@@ -336,7 +425,14 @@ mod tests {
             "s3://b/../k",
             "gs://b:1/k",
             "s3://$web/k",
-            "smb://h/k",
+            "smb://h",
+            "smb://h/",
+            "smb:///share/x",
+            "smb://me:secret@h/share",
+            "smb://;me@h/share",
+            "smb://@h/share",
+            "smb://h:0x/share",
+            "smb://h/share/../x",
             "word://h/k",
             "s3:bucket/key",
             "host::module/x",
@@ -356,6 +452,25 @@ mod tests {
             assert_eq!(read(text).to_string(), text);
         }
         assert_eq!(read("s3://bucket").to_string(), "s3://bucket/");
+    }
+
+    #[test]
+    fn parses_shares() {
+        let read = |text: &str| match Location::parse(text.as_bytes()) {
+            Ok(Location::Smb { server, path }) => (server, String::from_utf8(path).unwrap()),
+            other => panic!("{other:?}"),
+        };
+        let (server, path) = read("smb://WORK;me@nas:4450/disk/a b/c:d@e/");
+        assert_eq!((server.domain.as_deref(), server.user.as_deref()), (Some("WORK"), Some("me")));
+        assert_eq!((&server.host[..], server.port, &server.share[..]), ("nas", Some(4450), "disk"));
+        assert_eq!(path, "/a b/c:d@e/");
+        assert_eq!(read("smb://nas/disk").1, "");
+        assert_eq!(read("smb://[fe80::1]/disk").0.host, "fe80::1");
+        for text in ["smb://WORK;me@nas:4450/disk/a/", "smb://[fe80::1]:445/disk", "smb://nas/disk/"] {
+            assert_eq!(Location::parse(text.as_bytes()).unwrap().to_string(), text);
+        }
+        let secret = Location::parse(b"smb://me:secret@nas/disk").unwrap_err();
+        assert!(secret.cause().contains("--smb-credentials"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use haul_core::location::SshHost;
+use haul_core::location::{SmbServer, SshHost};
 use haul_core::{
     BufferPool, Error, ErrorKind, Links, Location, ObjectPlace, Ops, Place, Result, Side, Sink, SinkOptions,
     Source,
@@ -15,6 +15,7 @@ use haul_index::Index;
 use haul_object::Client;
 use haul_remote::{Broker, Peer, PeerConfig};
 use haul_sftp::Sftp;
+use haul_smb::Smb;
 use haul_ssh::bootstrap;
 use haul_store::{Bill, Detail};
 
@@ -22,6 +23,7 @@ use super::ends_config::EndsConfig;
 use super::errors::usage;
 use super::reach::Reach;
 use super::requests::RequestCounts;
+use super::shares;
 
 /// Receives messages for the user.
 pub type Note = Arc<dyn Fn(&str) + Send + Sync>;
@@ -59,6 +61,8 @@ pub struct Ends {
     on_session: Option<OnSession>,
     /// Sessions by host, and whether SFTP was requested.
     remote: HashMap<(SshHost, bool), Remote>,
+    /// Sessions by share and user.
+    shares: HashMap<SmbServer, Arc<Smb>>,
 }
 
 impl Ends {
@@ -76,6 +80,7 @@ impl Ends {
             relay_reported: false,
             on_session: None,
             remote,
+            shares: HashMap::new(),
         }
     }
 
@@ -192,6 +197,9 @@ impl Ends {
         links: Links,
         ops: &Arc<Ops>,
     ) -> Result<Arc<dyn Source>> {
+        if let Location::Smb { server, .. } = at {
+            return self.share(server)?.open_source(place, links);
+        }
         match self.remote(at)? {
             None => haul_local::open_source(place, links, false, &self.config.pool, ops),
             Some(Remote::Peer(peer)) => peer.open_source(place, links),
@@ -206,6 +214,9 @@ impl Ends {
         place: &Place,
         options: &SinkOptions,
     ) -> Result<Arc<dyn Sink>> {
+        if let Location::Smb { server, .. } = at {
+            return self.share(server)?.open_sink(place, options);
+        }
         match self.remote(at)? {
             None => {
                 haul_local::open_sink(place, false, options, &self.config.pool, &self.config.ops.destination)
@@ -340,6 +351,10 @@ impl Ends {
     /// [`ErrorKind::Unreachable`] and the like if the host cannot be reached; [`ErrorKind::Unsupported`] if it has no
     /// haul.
     pub fn peer_of(&mut self, at: &Location) -> Result<Option<Arc<Peer>>> {
+        if matches!(at, Location::Smb { .. }) {
+            let why = "a share is no host with haul, and haul measures no shares";
+            return Err(Error::new(ErrorKind::Unsupported, Side::Wire, "measure", why).on(at.to_string()));
+        }
         match self.remote(at)? {
             None => Ok(None),
             Some(Remote::Peer(peer)) => Ok(Some(peer)),
@@ -350,10 +365,10 @@ impl Ends {
         }
     }
 
-    /// The session with the host of a location; `None` if it is local or in a store.
+    /// The session with the host of a location; `None` if it is local, on a share or in a store.
     fn remote(&mut self, at: &Location) -> Result<Option<Remote>> {
         let (host, sftp) = match at {
-            Location::Local(_) | Location::Object(_) => return Ok(None),
+            Location::Local(_) | Location::Smb { .. } | Location::Object(_) => return Ok(None),
             Location::Ssh { host, .. } => (host, false),
             Location::Sftp { host, .. } => (host, true),
         };
@@ -367,6 +382,16 @@ impl Ends {
         }
         self.remote.insert(key, remote.clone());
         Ok(Some(remote))
+    }
+
+    /// The session with a share.
+    fn share(&mut self, server: &SmbServer) -> Result<Arc<Smb>> {
+        if let Some(session) = self.shares.get(server) {
+            return Ok(Arc::clone(session));
+        }
+        let session = shares::open(&self.config, server, &self.note)?;
+        self.shares.insert(server.clone(), Arc::clone(&session));
+        Ok(session)
     }
 
     fn sftp(&self, host: &SshHost) -> Result<Arc<Sftp>> {

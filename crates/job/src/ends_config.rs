@@ -8,6 +8,7 @@ use haul_object::{PutOptions, StoreSettings};
 use haul_remote::PeerConfig;
 
 use super::host_config::HostConfig;
+use super::share_settings::ShareSettings;
 
 /// How sources and destinations are opened.
 pub struct EndsConfig {
@@ -29,6 +30,8 @@ pub struct EndsConfig {
     pub other_stores: Vec<StoreSettings>,
     /// Attributes of the objects that are written.
     pub stored: PutOptions,
+    /// Settings for SMB shares.
+    pub shares: ShareSettings,
 }
 
 /// A limit of file-system operations for each side.

@@ -92,6 +92,7 @@ mod tests {
             stores: StoreSettings::default(),
             other_stores: Vec::new(),
             stored: PutOptions::default(),
+            shares: crate::ShareSettings::default(),
         }
     }
 

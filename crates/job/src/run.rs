@@ -306,7 +306,7 @@ impl Runner<'_> {
         let mut has_inodes = |end: &Location| match end {
             Location::Local(_) => Ok(true),
             Location::Ssh { .. } => self.ends.is_peer(end),
-            Location::Sftp { .. } | Location::Object(_) => Ok(false),
+            Location::Sftp { .. } | Location::Smb { .. } | Location::Object(_) => Ok(false),
         };
         let told_by_inodes = has_inodes(&part.at)? && has_inodes(destination)?;
         if !self.sink.dry_run && !told_by_inodes {
@@ -404,7 +404,8 @@ impl Runner<'_> {
         Ok(view.root()?.map(|_| view))
     }
 
-    /// Refuses `--inplace`, `--backup`, `--link-dest` and `--compare-dest` where haul is missing: over SFTP and in stores files can only be replaced.
+    /// Refuses `--inplace`, `--backup`, `--link-dest` and `--compare-dest` where haul is missing: over SFTP, on shares and in
+    /// stores files can only be replaced.
     fn check_replacing(&mut self) -> Result<()> {
         let destination = &self.request.destination;
         let (operation, option) = match &self.sink {
@@ -420,7 +421,10 @@ impl Runner<'_> {
             return Ok(());
         }
         let is_store = matches!(destination, Location::Object(_));
-        let (why, hint) = if is_store {
+        let is_share = matches!(destination, Location::Smb { .. });
+        let (why, hint) = if is_share {
+            ("haul can only replace files on a share", format!("omit {option}"))
+        } else if is_store {
             ("objects can only be replaced", format!("omit {option}; stores can keep versions of objects"))
         } else {
             let why = "without haul on the remote host, files can only be replaced";

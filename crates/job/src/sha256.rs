@@ -70,7 +70,7 @@ pub(crate) fn end_to_hash(
         Ok(match end {
             Location::Local(_) => 0,
             Location::Ssh { .. } if ends.is_peer(end)? => 1,
-            Location::Ssh { .. } | Location::Sftp { .. } | Location::Object(_) => 2,
+            Location::Ssh { .. } | Location::Sftp { .. } | Location::Smb { .. } | Location::Object(_) => 2,
         })
     };
     if distance(source.0)? < distance(destination.0)? {

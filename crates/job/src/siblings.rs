@@ -76,6 +76,7 @@ pub(crate) fn with_path(like: &Location, path: Vec<u8>) -> Location {
         Location::Local(_) => Location::Local(path),
         Location::Ssh { host, .. } => Location::Ssh { host: host.clone(), path },
         Location::Sftp { host, .. } => Location::Sftp { host: host.clone(), path },
+        Location::Smb { server, .. } => Location::Smb { server: server.clone(), path },
         Location::Object(place) => {
             let key = String::from_utf8_lossy(&path).into_owned();
             Location::Object(ObjectPlace { key, ..place.clone() })

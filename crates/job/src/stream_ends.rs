@@ -65,6 +65,10 @@ pub fn open_file(ends: &mut Ends, at: &Location) -> Result<ReadFile> {
 /// opening.
 pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
     let refuse = |kind, cause: &str| error(kind, Side::Destination, at, cause);
+    if matches!(at, Location::Smb { .. }) {
+        let error = refuse(ErrorKind::Usage, "a share takes only files whose length is known");
+        return Err(error.with_hint("put the stream into a file here, and copy that"));
+    }
     if at.means_contents() || is_home(at) {
         return Err(refuse(ErrorKind::Usage, "the name of the file is missing"));
     }

@@ -37,11 +37,11 @@ fn user_name() -> Option<Vec<u8>> {
     uzers::get_current_username().map(std::os::unix::ffi::OsStringExt::into_vec)
 }
 
-/// Whether the user controls who writes to the source. A bucket has other writers, and another account another user.
+/// Whether the user controls who writes to the source. A bucket and a share have other writers, and another account another user.
 fn is_own(source: &Location, user: Option<&[u8]>) -> bool {
     match source {
         Location::Local(_) => true,
-        Location::Object(_) => false,
+        Location::Smb { .. } | Location::Object(_) => false,
         Location::Ssh { host, .. } | Location::Sftp { host, .. } => {
             host.destination.rsplit_once('@').is_none_or(|(other, _)| Some(other.as_bytes()) == user)
         }

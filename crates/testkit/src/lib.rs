@@ -1,5 +1,5 @@
-//! Helpers of tests: trees with every kind of entry, an independent comparison of two trees, a real sshd, small file
-//! systems on loop devices, a disk that fails and loses power, a remote shell with faults, hostile servers, and
+//! Helpers of tests: trees with every kind of entry, an independent comparison of two trees, a real sshd and smbd, small
+//! file systems on loop devices, a disk that fails and loses power, a remote shell with faults, hostile servers, and
 //! processes with time limits.
 //!
 //! Helpers panic with the message of the system when an operation fails, since a test cannot continue then. A test
@@ -30,6 +30,8 @@ pub mod pam;
 pub mod process;
 pub mod random;
 pub mod scratch;
+pub mod smb_relay;
+pub mod smbd;
 pub mod sshd;
 pub mod store;
 pub mod terminal;
@@ -48,6 +50,8 @@ pub use pam::Secrets;
 pub use process::{Finished, Run, Running};
 pub use random::{RandomTrees, Shape, duplicate};
 pub use scratch::Scratch;
+pub use smb_relay::{Flow, SmbRelay};
+pub use smbd::{Smbd, SmbdOptions};
 pub use sshd::{Sshd, SshdOptions};
 pub use store::{Proxy, Trouble};
 pub use tree::Tree;

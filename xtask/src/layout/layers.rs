@@ -17,6 +17,7 @@ const LAYERS: [&[&str]; 8] = [
         "haul-program",
         "haul-remote",
         "haul-sftp",
+        "haul-smb",
         "haul-store",
         "haul-campaign",
         "haul-bench",

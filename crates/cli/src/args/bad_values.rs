@@ -16,7 +16,7 @@ const GOOD: [(&str, &str); 1] = [("--modify-window", "-1")];
 const TAKEN: [&str; 7] =
     [" from ", " are like ", " not one of ", " is not NAME", " as in ", " lists them", "`off` is"];
 /// Options and arguments whose values are text or paths, of which any can be meant.
-const FREE: [&str; 49] = [
+const FREE: [&str; 50] = [
     "first",
     "into",
     "from",
@@ -25,6 +25,7 @@ const FREE: [&str; 49] = [
     "exclude_if_present",
     "profile",
     "ca_cert",
+    "smb_credentials",
     "link_dest",
     "compare_dest",
     "backup_dir",

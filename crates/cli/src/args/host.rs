@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::MissingHaulArgs;
+use super::{MissingHaulArgs, ShareArgs};
 use crate::values::parse_timeout;
 
 /// How a remote host is reached, and what runs there.
@@ -40,4 +40,6 @@ pub(crate) struct HostArgs {
     pub(crate) remote_haul: String,
     #[command(flatten)]
     pub(crate) missing: MissingHaulArgs,
+    #[command(flatten)]
+    pub(crate) share: ShareArgs,
 }

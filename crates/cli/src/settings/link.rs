@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haul_core::{BufferPool, Compress, Error, IpFamily, Location, Pace, Result, Side};
-use haul_job::{EndsConfig, HostConfig, SideOps};
+use haul_job::{EndsConfig, HostConfig, ShareSettings, SideOps};
 use haul_object::{PutOptions, StoreSettings};
 use haul_remote::{PeerConfig, Transport};
 use haul_ssh::{Persist, SshConfig};
@@ -70,6 +70,9 @@ impl LinkSettings {
             ),
             ("--ports", args.connections.ports.is_some() && !given.has("ports")),
             ("--bind", args.connections.bind.is_some() && !given.has("bind")),
+            ("--smb-credentials", args.host.share.smb_credentials.is_some() && !given.has("smb-credentials")),
+            ("--smb-encrypt", args.host.share.smb_encrypt && !given.has("smb-encrypt")),
+            ("--smb-map-names", args.host.share.smb_map_names && !given.has("smb-map-names")),
             ("--congestion", args.connections.congestion.is_some() && !given.has("congestion")),
         ];
         let remote_only = typed.into_iter().filter(|(_, typed)| *typed).map(|(name, _)| name).collect();
@@ -100,6 +103,11 @@ impl LinkSettings {
             stores: StoreSettings { family, timeout: STORE_TIMEOUT, ..StoreSettings::default() },
             other_stores: Vec::new(),
             stored: PutOptions::default(),
+            shares: ShareSettings {
+                credentials: args.host.share.smb_credentials.clone(),
+                encrypt: args.host.share.smb_encrypt,
+                map_names: args.host.share.smb_map_names,
+            },
         };
         Ok(Self { config, remote_only })
     }

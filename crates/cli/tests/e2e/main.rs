@@ -103,6 +103,7 @@ mod shapes;
 mod signals;
 mod slow;
 mod small;
+mod smb;
 mod space;
 mod stat;
 mod store;
@@ -193,6 +194,7 @@ fn main() -> ExitCode {
         between::cases(),
         faults::cases(),
         slow::cases(),
+        smb::cases(),
         indexed::cases(),
         space::cases(),
         failures::cases(),

@@ -92,6 +92,7 @@ pub(super) fn host(at: &Location) -> String {
     match at {
         Location::Local(_) => "here".to_owned(),
         Location::Ssh { host, .. } | Location::Sftp { host, .. } => host.to_string(),
+        Location::Smb { server, .. } => server.host.clone(),
         Location::Object(place) => place.bucket.clone(),
     }
 }

@@ -1,0 +1,28 @@
+//! Options of SMB shares.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Options of SMB shares.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ShareArgs {
+    /// File with user and password for smb://, as for mount.cifs
+    ///
+    /// It has the lines `username=USER`, `password=PASSWORD` and perhaps `domain=DOMAIN`. Nobody but its owner may be able
+    /// to read it. A password is tried once, because servers lock accounts. The user `guest` needs no file.
+    #[arg(long, value_name = "FILE", help_heading = "SMB shares")]
+    pub(crate) smb_credentials: Option<PathBuf>,
+    /// Encrypt everything that goes to and from a share, or fail
+    ///
+    /// Without it, everything is signed, and encrypted if the server demands it.
+    #[arg(long, help_heading = "SMB shares")]
+    pub(crate) smb_encrypt: bool,
+    /// Replace characters that SMB cannot have in names, as mount.cifs does
+    ///
+    /// Those are : * ? " < > | \, control characters, and a dot or a space at the end of a name. Each becomes a
+    /// character of a private range, which Linux and macOS show as the original one and Windows as a box. Without it,
+    /// entries with such names fail.
+    #[arg(long, help_heading = "SMB shares")]
+    pub(crate) smb_map_names: bool,
+}

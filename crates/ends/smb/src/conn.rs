@@ -1,0 +1,240 @@
+//! One connection: negotiated, logged in, and connected to the share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use haul_core::{Error, ErrorKind, Result, Retry, SLICE_LEN, Side};
+use smb2::client::{Cipher, Connection};
+use smb2::msg::tree_connect::{ShareType, TreeConnectRequest, TreeConnectRequestFlags, TreeConnectResponse};
+use smb2::pack::{ReadCursor, Unpack};
+use smb2::types::flags::{Capabilities, ShareFlags};
+use smb2::types::status::NtStatus;
+use smb2::types::{Command, Dialect, TreeId};
+use smb2::{CompoundOp, Session};
+
+use super::greeting;
+use super::login::Login;
+use super::reply::Replies;
+use super::runtime::runtime;
+use super::step::Step;
+
+/// The usual port.
+const PORT: u16 = 445;
+/// How long the server may take to accept a connection.
+const CONNECT: Duration = Duration::from_secs(3);
+/// A pause before a request that the server has not granted credits for yet.
+const CREDIT_PAUSE: Duration = Duration::from_millis(10);
+
+/// A connection to a share.
+pub(super) struct Conn {
+    wire: Connection,
+    tree: TreeId,
+    in_flight: AtomicUsize,
+}
+
+/// A chain in flight.
+pub(super) struct Busy<'a>(&'a Conn);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Conn {
+    /// Connects, logs in once, and connects to the share.
+    ///
+    /// # Errors
+    /// `Unreachable`: with [`Retry::Again`] if the server could not be reached, else what it refuses.
+    pub(super) async fn open(login: &Login) -> Result<Self> {
+        let host = &login.server.host;
+        let port = login.server.port.unwrap_or(PORT);
+        let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        let connected = greeting::connect(&address, host, CONNECT).await;
+        let (mut wire, greeting) = connected.map_err(|error| no_answer(login, &error))?;
+        wire.set_response_timeout(Some(login.timeout));
+        greeting.negotiate(&mut wire).await.map_err(|error| not_negotiated(login, &error))?;
+        let session = Session::setup(&mut wire, login.user(), login.password(), login.domain())
+            .await
+            .map_err(|error| not_logged_in(login, &error))?;
+        if !session.should_sign && !login.is_guest() {
+            return Err(refused(login, "log in to", "the server does not sign its answers"));
+        }
+        if login.encrypt {
+            encrypt(login, &mut wire, &session)?;
+        }
+        let tree = connect_tree(login, &mut wire, &session).await?;
+        Ok(Self { wire, tree, in_flight: AtomicUsize::new(0) })
+    }
+
+    /// The chains that wait for answers.
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Counts a chain as in flight.
+    pub(super) fn busy(&self) -> Busy<'_> {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        Busy(self)
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.wire.is_disconnected()
+    }
+
+    /// The most bytes of one command.
+    pub(super) fn most(&self) -> usize {
+        let params = self.wire.params();
+        let read = params.map_or(65_536, |params| params.max_read_size.min(params.max_transact_size));
+        let most = self.wire.compound_write_limit().min(read.into()).min(SLICE_LEN);
+        usize::try_from(most).unwrap_or(65_536).max(65_536)
+    }
+
+    /// Sends a chain and waits for all answers.
+    ///
+    /// # Errors
+    /// If the connection is of no use any more.
+    pub(super) async fn run(&self, chain: &[Step], timeout: Duration) -> Result<Replies, smb2::Error> {
+        let ops: Vec<CompoundOp<'_>> = chain.iter().map(|step| step.op(self.tree)).collect();
+        let begun = Instant::now();
+        let frames = loop {
+            match self.wire.execute_compound(&ops).await {
+                // Nothing was sent.
+                Err(smb2::Error::CreditStarvation { .. }) if begun.elapsed() < timeout => {
+                    tokio::time::sleep(CREDIT_PAUSE).await;
+                }
+                frames => break frames?,
+            }
+        };
+        let replies = Replies::new(frames.into_iter().collect::<Result<_, _>>()?);
+        self.close_what_stayed_open(chain, &replies).await;
+        Ok(replies)
+    }
+
+    /// A server may leave out the end of a chain after an error.
+    async fn close_what_stayed_open(&self, chain: &[Step], replies: &Replies) {
+        let closes = chain.len() > 1 && chain.last().is_some_and(|step| step.command == Command::Close);
+        if closes
+            && replies.ok(chain.len() - 1).is_err()
+            && let Ok(opened) = replies.opened()
+        {
+            let close = Step::close_of(opened.file_id);
+            let _closed = self.wire.execute_compound(&[close.op(self.tree)]).await;
+        }
+    }
+}
+
+/// Closes a handle without waiting.
+pub(super) fn close_later(conn: &Arc<Conn>, close: Step) {
+    let conn = Arc::clone(conn);
+    // Without a runtime there is no connection.
+    let Ok(runtime) = runtime() else { return };
+    runtime.spawn(async move {
+        let _closed = conn.wire.execute_compound(&[close.op(conn.tree)]).await;
+    });
+}
+
+fn encrypt(login: &Login, wire: &mut Connection, session: &Session) -> Result<()> {
+    if wire.should_encrypt() {
+        return Ok(());
+    }
+    let params = wire.params();
+    let cipher = params.and_then(|params| match params.dialect {
+        Dialect::Smb3_1_1 => params.cipher,
+        _ if params.capabilities.contains(Capabilities::ENCRYPTION) => Some(Cipher::Aes128Ccm),
+        _ => None,
+    });
+    let keys = session.encryption_key.clone().zip(session.decryption_key.clone());
+    match (cipher, keys) {
+        (Some(cipher), Some((encrypt, decrypt))) if session.should_sign => {
+            wire.activate_encryption(encrypt, decrypt, cipher);
+            Ok(())
+        }
+        _ => Err(refused(login, "encrypt the connection to", "the server does not encrypt")),
+    }
+}
+
+async fn connect_tree(login: &Login, wire: &mut Connection, session: &Session) -> Result<TreeId> {
+    let path = format!("\\\\{}\\{}", login.server.host, login.server.share);
+    let request = TreeConnectRequest { flags: TreeConnectRequestFlags::default(), path };
+    let answer = wire.execute(Command::TreeConnect, &request, None).await;
+    let frame = answer.map_err(|error| lost(login, &error.to_string()))?;
+    match frame.header.status {
+        NtStatus::SUCCESS => {}
+        NtStatus::BAD_NETWORK_NAME => {
+            let cause = "the server has no share of this name";
+            let hint = format!("`smbclient -L {}` lists the shares", login.server.host);
+            return Err(refused(login, "reach", cause).with_hint(hint));
+        }
+        NtStatus::ACCESS_DENIED => {
+            let cause = "the user may not use this share, or only with encryption (--smb-encrypt)";
+            return Err(refused(login, "reach", cause));
+        }
+        other => return Err(refused(login, "reach", &format!("the server says {other}"))),
+    }
+    let answer = TreeConnectResponse::unpack(&mut ReadCursor::new(&frame.body));
+    let share = answer.map_err(|error| lost(login, &error.to_string()))?;
+    if share.share_type != ShareType::Disk {
+        return Err(refused(login, "reach", "the share holds no files"));
+    }
+    if share.share_flags.contains(ShareFlags::ENCRYPT_DATA) {
+        encrypt(login, wire, session)?;
+    }
+    frame.header.tree_id.ok_or_else(|| lost(login, "the server did not name the tree"))
+}
+
+fn refused(login: &Login, operation: &str, cause: &str) -> Error {
+    Error::new(ErrorKind::Unreachable, Side::Wire, operation, cause).on(login.server.to_string())
+}
+
+/// The error of a connection that is lost, or cannot be opened now.
+pub(super) fn lost(login: &Login, cause: &str) -> Error {
+    refused(login, "reach", cause).with_retry(Retry::Again)
+}
+
+fn no_answer(login: &Login, error: &smb2::Error) -> Error {
+    let cause = match error {
+        smb2::Error::ConnectFailed { attempts, .. } => {
+            let refuses = |kind| kind == Some(std::io::ErrorKind::ConnectionRefused);
+            if attempts.iter().any(|attempt| refuses(attempt.error_kind)) {
+                "nothing listens there (Connection refused)".to_owned()
+            } else {
+                "the host does not answer".to_owned()
+            }
+        }
+        smb2::Error::Timeout => "the host does not answer".to_owned(),
+        other => other.to_string(),
+    };
+    lost(login, &cause).with_hint("is it the right host, and does a firewall let port 445 through?")
+}
+
+fn not_negotiated(login: &Login, error: &smb2::Error) -> Error {
+    let cause = format!("the server does not agree to SMB 2 or 3 ({error})");
+    lost(login, &cause)
+        .with_hint("a server that speaks SMB 1 only has to be upgraded: haul does not speak it")
+}
+
+fn not_logged_in(login: &Login, error: &smb2::Error) -> Error {
+    let denied = |cause: &str| refused(login, "log in to", cause);
+    match error {
+        smb2::Error::Protocol { status, .. } => match *status {
+            NtStatus::LOGON_FAILURE => denied("the server does not accept this user with this password")
+                .with_hint("haul tries a password once, as servers lock accounts after some attempts"),
+            NtStatus::PASSWORD_EXPIRED | NtStatus::PASSWORD_MUST_CHANGE => denied("the password has expired"),
+            NtStatus::ACCOUNT_LOCKED_OUT => denied("the account is locked"),
+            NtStatus::ACCOUNT_DISABLED | NtStatus::ACCOUNT_EXPIRED => denied("the account is disabled"),
+            NtStatus::ACCOUNT_RESTRICTION | NtStatus::INVALID_LOGON_HOURS | NtStatus::INVALID_WORKSTATION => {
+                denied("the server does not let this account log in from here or now")
+            }
+            other => denied(&format!("the server says {other}")),
+        },
+        smb2::Error::GuestSessionRefused { .. } => {
+            denied("the server offers a guest session in place of this user")
+                .with_hint("check user and password; to log in as a guest, name the user guest")
+        }
+        smb2::Error::Auth { message } => denied(message),
+        smb2::Error::SignatureInvalid { .. } => denied("the answer of the server has a wrong signature"),
+        other => lost(login, &other.to_string()),
+    }
+}

@@ -1,0 +1,74 @@
+//! The entries at paths.
+
+use haul_core::entry::Xattr;
+use haul_core::{Entry, EntryKind, ErrorKind, RelPath, Result};
+use serde_bytes::ByteBuf;
+
+use super::attrs::{Attrs, HIDDEN, SYSTEM, timestamp};
+use super::folders::look_now;
+use super::tree::Tree;
+
+/// The extended attribute that keeps the attributes which a mode has no place for.
+pub(super) const ATTRIBUTES: &[u8] = b"user.smb.attributes";
+
+/// The attributes with their words in [`ATTRIBUTES`].
+const WORDS: [(u32, &str); 2] = [(HIDDEN, "hidden"), (SYSTEM, "system")];
+
+/// The attributes as a value of [`ATTRIBUTES`]; `None` if there are none. Samba hides every name that begins with a dot,
+/// so that tells nothing.
+fn words(name: &[u8], flags: u32) -> Option<Xattr> {
+    let flags = if name.starts_with(b".") { flags & !HIDDEN } else { flags };
+    let words: Vec<&str> =
+        WORDS.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, word)| *word).collect();
+    let name = ByteBuf::from(ATTRIBUTES);
+    (!words.is_empty()).then(|| (name, ByteBuf::from(words.join(",").into_bytes())))
+}
+
+/// The attributes that a value of [`ATTRIBUTES`] names.
+pub(super) fn flags(value: &[u8]) -> u32 {
+    let named = |word: &str| value.split(|byte| *byte == b',').any(|other| other == word.as_bytes());
+    WORDS.iter().filter(|(_, word)| named(word)).map(|(flag, _)| flag).sum()
+}
+
+/// The entry with these attributes. SMB tells neither a mode nor an owner in numbers: as on a mount, the user of this
+/// process owns everything, and the attribute of files that may not be changed takes the permission to write away.
+pub(super) fn entry(tree: &Tree, path: &RelPath, attrs: &Attrs) -> Result<Entry> {
+    if attrs.is_reparse_point() {
+        let cause = "it is a link, junction or other reparse point, and haul copies none from a share";
+        return Err(tree.fault(ErrorKind::Unsupported, "copy", path, cause));
+    }
+    let (kind, mode) = match (attrs.is_dir(), attrs.is_readonly()) {
+        (true, _) => (EntryKind::Dir, 0o755),
+        (false, false) => (EntryKind::File, 0o644),
+        (false, true) => (EntryKind::File, 0o444),
+    };
+    let len = if attrs.is_dir() { 0 } else { attrs.len };
+    Ok(Entry {
+        mtime: timestamp(attrs.modified),
+        atime: timestamp(attrs.accessed),
+        ctime: Some(timestamp(attrs.changed)),
+        mode,
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+        xattrs: words(path.name(), attrs.flags).into_iter().collect(),
+        ..Entry::new(path.clone(), kind, len)
+    })
+}
+
+/// The entries at `paths` as they are now.
+pub(super) fn entries_at(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
+    let found = look_now(tree, paths)?;
+    let mut entries = Vec::with_capacity(paths.len());
+    for (path, found) in paths.iter().zip(found) {
+        entries.push(match found {
+            Ok(Some(attrs)) => entry(tree, path, &attrs).map(Some),
+            Ok(None) => Ok(None),
+            // A name that the share cannot hold does not exist there.
+            Err(fault) => match tree.error("look at", path, fault) {
+                error if error.kind() == ErrorKind::Unsupported => Ok(None),
+                error => Err(error),
+            },
+        });
+    }
+    Ok(entries)
+}

@@ -1,0 +1,262 @@
+//! What directories hold: one listing answers for all of their names.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use haul_core::staging::is_staging_name;
+use haul_core::sync::Mutex;
+use haul_core::{RelPath, Result};
+use haul_ends::cache::Cache;
+
+use super::attrs::Attrs;
+use super::listing::Listing;
+use super::reply::Fault;
+use super::tree::Tree;
+
+/// From this number of names on, the directory of a source is listed.
+const LIST_FROM: usize = 4;
+/// Names to remember, of all directories together. A directory with more is not listed, but asked for each name.
+const REMEMBERED: usize = 256 * 1024;
+/// Directories to remember as existing.
+const KNOWN: usize = 64 * 1024;
+
+/// The names of a directory. `None`: this run has changed the entry since.
+type Names = HashMap<Vec<u8>, Option<Attrs>>;
+
+/// What this run has learned of the directories of a destination.
+pub(super) struct Folders {
+    known: Mutex<Cache<RelPath, ()>>,
+    listed: Mutex<Listed>,
+}
+
+#[derive(Default)]
+struct Listed {
+    /// `None`: the directory has too many names.
+    folders: HashMap<RelPath, Option<Names>>,
+    names: usize,
+}
+
+impl Listed {
+    fn put(&mut self, dir: RelPath, names: Option<Names>) {
+        let count = names.as_ref().map_or(0, HashMap::len) + 1;
+        if self.names + count >= REMEMBERED {
+            *self = Self::default();
+        }
+        self.names += count;
+        self.folders.insert(dir, names);
+    }
+}
+
+impl Default for Folders {
+    fn default() -> Self {
+        Self { known: Mutex::new(Cache::new(KNOWN)), listed: Mutex::default() }
+    }
+}
+
+impl Folders {
+    /// The directory exists.
+    pub(super) fn know(&self, dir: &RelPath) {
+        self.known.lock().put(dir.clone(), ());
+    }
+
+    fn knows(&self, dir: &RelPath) -> bool {
+        self.known.lock().get(dir).is_some()
+    }
+
+    /// This run has created the directory: it is empty.
+    pub(super) fn made(&self, dir: &RelPath) {
+        self.know(dir);
+        self.listed.lock().put(dir.clone(), Some(Names::new()));
+    }
+
+    /// This run changes the entry at `path`, and with it the times of its directory.
+    pub(super) fn touch(&self, path: &RelPath) {
+        let Some(parent) = path.parent() else { return };
+        self.doubt(path);
+        self.doubt(&parent);
+    }
+
+    fn doubt(&self, path: &RelPath) {
+        let Some(parent) = path.parent() else { return };
+        let mut listed = self.listed.lock();
+        if let Some(Some(names)) = listed.folders.get_mut(&parent) {
+            let is_new = names.insert(path.name().to_vec(), None).is_none();
+            listed.names += usize::from(is_new);
+        }
+    }
+
+    /// Forgets the directories at and below `path`, because it was replaced or removed.
+    pub(super) fn forget(&self, path: &RelPath) {
+        let gone = |dir: &RelPath| {
+            let rest = dir.as_bytes().strip_prefix(path.as_bytes());
+            path.is_root() || rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+        };
+        self.known.lock().forget(gone);
+        self.listed.lock().folders.retain(|dir, _| !gone(dir));
+        self.touch(path);
+    }
+
+    /// What is known of an entry; `None` if the server has to be asked.
+    fn seen(&self, path: &RelPath) -> Option<Option<Attrs>> {
+        let listed = self.listed.lock();
+        match listed.folders.get(&path.parent()?)?.as_ref()?.get(path.name()) {
+            Some(Some(attrs)) => Some(Some(*attrs)),
+            Some(None) => None,
+            None => Some(None),
+        }
+    }
+
+    /// The directories above these names that are not known to exist, outermost first.
+    fn unknown_above(&self, paths: &[RelPath]) -> BTreeSet<RelPath> {
+        let mut above = BTreeSet::new();
+        for path in paths {
+            let mut at = path.parent();
+            while let Some(dir) = at.filter(|dir| !above.contains(dir) && !self.knows(dir)) {
+                at = dir.parent();
+                above.insert(dir);
+            }
+        }
+        above
+    }
+
+    /// The directories above these names that do not exist; `true` if an entry of another kind has the name.
+    fn lacking(&self, tree: &Tree, paths: &[RelPath]) -> Result<HashMap<RelPath, bool>> {
+        let mut by_depth: BTreeMap<usize, Vec<RelPath>> = BTreeMap::new();
+        for dir in self.unknown_above(paths) {
+            by_depth.entry(dir.components().count()).or_default().push(dir);
+        }
+        let mut lacking = HashMap::new();
+        for level in by_depth.into_values() {
+            let is_lacking = |dir: &RelPath| dir.parent().is_some_and(|parent| lacking.contains_key(&parent));
+            let (gone, level): (Vec<RelPath>, Vec<RelPath>) = level.into_iter().partition(is_lacking);
+            lacking.extend(gone.into_iter().map(|dir| (dir, false)));
+            self.list_dirs(tree, level.iter(), 1)?;
+            let found = tree.smb.all(&level, |dir| self.find(tree, dir))?;
+            for (dir, found) in level.into_iter().zip(found) {
+                match found.map_err(|fault| tree.error("look at", &dir, fault))? {
+                    Some(there) if there.is_dir() => self.know(&dir),
+                    there => drop(lacking.insert(dir, there.is_some())),
+                }
+            }
+        }
+        Ok(lacking)
+    }
+
+    /// An entry, if it has exactly this name.
+    pub(super) async fn find(&self, tree: &Tree, path: &RelPath) -> Result<Option<Attrs>, Fault> {
+        match self.seen(path) {
+            Some(seen) => Ok(seen),
+            None => tree.find(path).await,
+        }
+    }
+
+    /// Looks at entries that have exactly these names. Their directories are
+    /// listed.
+    pub(super) fn look(&self, tree: &Tree, paths: &[RelPath]) -> Result<Looked> {
+        let lacking = self.lacking(tree, paths)?;
+        let reachable = |path: &RelPath| path.parent().is_none_or(|parent| !lacking.contains_key(&parent));
+        self.list_dirs(tree, paths.iter().filter(|path| reachable(path)), 1)?;
+        let found =
+            tree.smb.all(
+                paths,
+                async |path: &RelPath| {
+                    if reachable(path) { self.find(tree, path).await } else { Ok(None) }
+                },
+            )?;
+        for (path, found) in paths.iter().zip(&found) {
+            if matches!(found, Ok(Some(there)) if there.is_dir()) {
+                self.know(path);
+            }
+        }
+        Ok(Looked { found, lacking })
+    }
+
+    /// Lists the directories of which this many names are asked for.
+    fn list_dirs<'a>(
+        &self,
+        tree: &Tree,
+        paths: impl Iterator<Item = &'a RelPath>,
+        least: usize,
+    ) -> Result<()> {
+        let mut asked: HashMap<RelPath, usize> = HashMap::new();
+        for parent in paths.filter_map(RelPath::parent) {
+            *asked.entry(parent).or_default() += 1;
+        }
+        let listed = |dir: &RelPath| self.listed.lock().folders.contains_key(dir);
+        let several = asked.into_iter().filter(|(dir, count)| *count >= least && !listed(dir));
+        let dirs: Vec<RelPath> = several.map(|(dir, _)| dir).collect();
+        for (dir, names) in dirs.iter().zip(tree.smb.all(&dirs, |dir| names_in(tree, dir))?) {
+            match names {
+                Ok(names) => self.listed.lock().put(dir.clone(), names),
+                // Its names cannot be listed: each is asked for.
+                Err(Fault::Status(_)) => self.listed.lock().put(dir.clone(), None),
+                Err(Fault::Failed(error)) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the names of the staged files and journals that directories had when they were listed.
+    pub(super) fn take_staged(&self, dirs: &BTreeSet<RelPath>) -> Vec<RelPath> {
+        let mut listed = self.listed.lock();
+        let mut all = Vec::new();
+        for dir in dirs {
+            if let Some(Some(names)) = listed.folders.get_mut(dir) {
+                let staged = names.extract_if(|name, _| is_staging_name(name));
+                all.extend(staged.filter_map(|(name, _)| dir.join(&name).ok()));
+            }
+        }
+        all
+    }
+}
+
+/// What was found of some names.
+pub(super) struct Looked {
+    /// One result for each name.
+    pub(super) found: Vec<Result<Option<Attrs>, Fault>>,
+    /// Missing directories above the names; `true` if an entry of another kind has the name.
+    pub(super) lacking: HashMap<RelPath, bool>,
+}
+
+/// The entries at paths as they are now. A directory of which several are asked for is listed.
+pub(super) fn look_now(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<Option<Attrs>, Fault>>> {
+    let folders = Folders::default();
+    folders.list_dirs(tree, paths.iter(), LIST_FROM)?;
+    tree.smb.all(paths, |path| folders.find(tree, path))
+}
+
+/// All names of a directory; `None` if they are too many.
+async fn names_in(tree: &Tree, dir: &RelPath) -> Result<Option<Names>, Fault> {
+    let mut names = Names::new();
+    let mut listing = Listing::new(tree, dir);
+    loop {
+        match listing.next().await {
+            Ok(Some(some)) => {
+                let named = some.into_iter().filter(|named| named.is_text);
+                names.extend(named.map(|named| (tree.name_from(&named.name), Some(named.attrs))));
+            }
+            Ok(None) => return Ok(Some(names)),
+            Err(fault) if fault.is_missing() => return Ok(Some(Names::new())),
+            Err(fault) => return Err(fault),
+        }
+        if names.len() >= REMEMBERED {
+            listing.close();
+            return Ok(None);
+        }
+    }
+}
+
+/// Whether a directory has an entry for which `counts`.
+pub(super) async fn has_entries(
+    tree: &Tree,
+    dir: &RelPath,
+    counts: impl Fn(&[u8]) -> bool,
+) -> Result<bool, Fault> {
+    let mut listing = Listing::new(tree, dir);
+    while let Some(names) = listing.next().await? {
+        if names.iter().any(|named| counts(&tree.name_from(&named.name))) {
+            listing.close();
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,89 @@
+//! The negotiation: the library does not say that it can encrypt, and Samba then does not. So the request is changed on
+//! its way, and the hash that protects the negotiation is made of what was sent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use haul_core::sync::Mutex;
+use smb2::client::Connection;
+use smb2::crypto::kdf::PreauthHasher;
+use smb2::transport::{ReceiveProgress, TcpTransport, TransportReceive, TransportSend};
+use smb2::types::flags::Capabilities;
+
+/// Where the command is in the header of a message; that of a negotiation is 0.
+const COMMAND: usize = 12;
+/// Where the capabilities are in the request of a negotiation.
+const CAPABILITIES: usize = 64 + 8;
+
+/// A connection that keeps the messages of the negotiation.
+struct Wire {
+    tcp: TcpTransport,
+    /// The request and the answer, until they were taken.
+    greeting: Mutex<Option<Vec<Vec<u8>>>>,
+}
+
+impl Wire {
+    fn keep(&self, message: &[u8]) {
+        if let Some(greeting) = &mut *self.greeting.lock()
+            && greeting.len() < 2
+        {
+            greeting.push(message.to_vec());
+        }
+    }
+}
+
+#[async_trait]
+impl TransportSend for Wire {
+    async fn send(&self, data: &[u8]) -> smb2::Result<()> {
+        let is_request = data.get(COMMAND..COMMAND + 2) == Some(&[0, 0]) && data.len() > CAPABILITIES;
+        if !is_request || self.greeting.lock().is_none() {
+            return self.tcp.send(data).await;
+        }
+        let mut request = data.to_vec();
+        request[CAPABILITIES] |= Capabilities::ENCRYPTION as u8;
+        self.keep(&request);
+        self.tcp.send(&request).await
+    }
+}
+
+#[async_trait]
+impl TransportReceive for Wire {
+    async fn receive(&self) -> smb2::Result<Vec<u8>> {
+        let message = self.tcp.receive().await?;
+        self.keep(&message);
+        Ok(message)
+    }
+
+    fn receive_progress(&self) -> Option<Arc<ReceiveProgress>> {
+        self.tcp.receive_progress()
+    }
+}
+
+/// Connects. With the connection comes what has to be called to negotiate.
+pub(super) async fn connect(
+    address: &str,
+    host: &str,
+    timeout: Duration,
+) -> smb2::Result<(Connection, Greeting)> {
+    let tcp = TcpTransport::connect(address, timeout).await?;
+    let wire = Arc::new(Wire { tcp, greeting: Mutex::new(Some(Vec::new())) });
+    let conn = Connection::from_transport(Box::new(Arc::clone(&wire)), Box::new(Arc::clone(&wire)), host);
+    Ok((conn, Greeting(wire)))
+}
+
+/// A connection that is to be negotiated.
+pub(super) struct Greeting(Arc<Wire>);
+
+impl Greeting {
+    /// Agrees with the server on the dialect and the ciphers.
+    pub(super) async fn negotiate(self, conn: &mut Connection) -> smb2::Result<()> {
+        conn.negotiate().await?;
+        let messages = self.0.greeting.lock().take().unwrap_or_default();
+        conn.with_preauth_hasher_mut(|hasher| {
+            *hasher = PreauthHasher::new();
+            messages.iter().for_each(|message| hasher.update(message));
+        });
+        Ok(())
+    }
+}

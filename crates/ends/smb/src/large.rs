@@ -1,0 +1,241 @@
+//! Large files: staged slice by slice, over any connection, with a journal beside the staged file.
+//!
+//! A slice is opened, written through to the disk of the server and closed in one frame; then it is recorded in the
+//! journal. Nothing but the first slices of a run makes the staged file: a slice that is sent again after its file got
+//! its name finds no staged file, and makes none.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use haul_core::journal::{self, HEADER_LEN, RECORD_LEN};
+use haul_core::{ChainingValue, Entry, Error, ErrorKind, Outcome, Result, SLICE_LEN, Slice, SliceData};
+
+use super::attrs::filetime;
+use super::large_file::LargeFile;
+use super::read;
+use super::remove::remove_at;
+use super::reply::Fault;
+use super::small::{check_write, gave_back_other};
+use super::state::SmbSink;
+use super::step::{Kind, Step, WRITE};
+
+/// Finds what interrupted runs left of these files, and returns the slices to keep, as ranges. Removes what is of no
+/// use. With each file comes whether it replaces another one.
+pub(super) fn prepare(sink: &SmbSink, files: &[(Arc<Entry>, bool)]) -> Result<Vec<Result<Vec<Range<u32>>>>> {
+    sink.tree.smb.all(files, async |(entry, replaces): &(Arc<Entry>, bool)| {
+        let is_known = |large: &Arc<LargeFile>| large.entry.identity() == entry.identity();
+        if let Some(large) = sink.large(&entry.path).filter(is_known) {
+            return Ok(large.resumable());
+        }
+        let empty = LargeFile::new(&sink.tree, entry, *replaces, &[])?;
+        let failed = |fault| sink.tree.error("look at what is staged of", &entry.path, fault);
+        let known = left(sink, &empty).await.map_err(failed)?;
+        if sink.options.dry_run {
+            return Ok(Vec::new());
+        }
+        sink.folders.touch(&entry.path);
+        if known.is_empty() {
+            for remote in [&empty.part, &empty.journal] {
+                let _missing = remove_at(&sink.tree, remote).await;
+            }
+        }
+        let large = LargeFile::new(&sink.tree, entry, *replaces, &known)?;
+        let have = large.resumable();
+        sink.put_large(&entry.path, large);
+        Ok(have)
+    })
+}
+
+/// The slices of the staged file of an interrupted run.
+async fn left(sink: &SmbSink, large: &LargeFile) -> Result<Vec<(u32, ChainingValue)>, Fault> {
+    let part = match sink.tree.stat_at(&large.part).await {
+        Ok(part) if part.is_file() && part.len <= large.entry.len => part,
+        Err(Fault::Failed(error)) => return Err(error.into()),
+        _ => return Ok(Vec::new()),
+    };
+    // An honest journal holds each slice a few times at most.
+    let most = HEADER_LEN as u64 + (part.len / SLICE_LEN + 1) * 4 * RECORD_LEN as u64;
+    let most = most.min(sink.tree.smb.server.most() as u64) as u32;
+    let bytes = match read::content(&sink.tree, &large.journal, most).await {
+        Ok(bytes) => bytes,
+        Err(Fault::Failed(error)) => return Err(error.into()),
+        Err(Fault::Status(_)) => return Ok(Vec::new()),
+    };
+    let Some((header, known)) = journal::decode(&bytes) else { return Ok(Vec::new()) };
+    if header != large.header(header.synced) {
+        return Ok(Vec::new());
+    }
+    // Slices that were not synced may be lost after a crash of the server.
+    if header.synced && !sink.options.verify_disk {
+        return Ok(known);
+    }
+    for (index, value) in &known {
+        if read::staged(&sink.tree, &large.part, large.entry.len, *index).await? != Some(*value) {
+            // The journal would still name it.
+            return Ok(Vec::new());
+        }
+    }
+    Ok(known)
+}
+
+/// Writes a slice. The last slice also renames the file into place.
+pub(super) async fn write(
+    sink: &SmbSink,
+    large: &LargeFile,
+    slice: Slice,
+    data: &SliceData,
+    content: &[u8],
+) -> Result<Outcome> {
+    let entry = &large.entry;
+    if let Some(digest) = large.ended.get() {
+        return Ok(Outcome::Committed(Some(*digest)));
+    }
+    match stage(sink, large, slice, data, content).await {
+        Err(fault) if fault.is_missing() && large.lock().made => return settle_missing(sink, large).await,
+        staged => staged.map_err(|fault| sink.tree.error("write", &entry.path, fault))?,
+    }
+    let digest = {
+        let mut progress = large.lock();
+        progress.proof.set(slice.index, data.value);
+        progress.records.push((slice.index, data.value));
+        match progress.proof.digest() {
+            Some(_) if progress.finishing => return Ok(Outcome::Stored),
+            digest => {
+                progress.finishing = digest.is_some();
+                digest
+            }
+        }
+    };
+    let Some(digest) = digest else {
+        record(sink, large).await;
+        return Ok(Outcome::Stored);
+    };
+    match sink.publish(&large.part, entry, large.replaces).await {
+        Ok(()) => {}
+        Err(fault) if fault.is_missing() => return settle_missing(sink, large).await,
+        Err(fault) => {
+            large.lock().finishing = false;
+            let error = sink.tree.error("give its name to", &entry.path, fault);
+            if error.kind() == ErrorKind::Unsupported {
+                // It never gets this name.
+                sink.drop_large(&entry.path);
+                for remote in [&large.part, &large.journal] {
+                    let _missing = remove_at(&sink.tree, remote).await;
+                }
+            }
+            return Err(error);
+        }
+    }
+    Ok(end(sink, large, digest).await)
+}
+
+/// The file has its name: removes the journal.
+async fn end(sink: &SmbSink, large: &LargeFile, digest: haul_core::Digest) -> Outcome {
+    let _ = large.ended.set(digest);
+    sink.drop_large(&large.entry.path);
+    // A thread that writes the journal removes it.
+    if !large.lock().recording {
+        let _missing = remove_at(&sink.tree, &large.journal).await;
+    }
+    Outcome::Committed(Some(digest))
+}
+
+async fn stage(
+    sink: &SmbSink,
+    large: &LargeFile,
+    slice: Slice,
+    data: &SliceData,
+    content: &[u8],
+) -> Result<(), Fault> {
+    let entry = &large.entry;
+    let open = || match large.lock().made {
+        true => Step::open(&large.part, Kind::File, WRITE),
+        false => Step::open_or_make(&large.part, WRITE),
+    };
+    let (start, len) = (slice.start(), slice.len_in(entry.len));
+    let mut used = 0;
+    for extent in &data.extents {
+        // The lengths were checked with the proof.
+        let bytes = content.get(used..used + extent.len as usize).unwrap_or_default();
+        used += extent.len as usize;
+        let mut offset = start + u64::from(extent.start);
+        for piece in bytes.chunks(sink.tree.smb.server.most()) {
+            let write = Step::write(offset, piece.to_vec(), sink.options.durable);
+            let replies = sink.tree.run(&[open(), write, Step::close()]).await?;
+            replies.opened()?;
+            large.lock().made = true;
+            check_write(&replies, 1, piece.len(), 1)?;
+            replies.all_ok()?;
+            offset += piece.len() as u64;
+        }
+    }
+    let written = data.extents.last().map_or(0, |extent| u64::from(extent.start) + u64::from(extent.len));
+    if written < len {
+        let replies = sink.tree.run(&[open(), Step::set_len(entry.len), Step::close()]).await?;
+        replies.all_ok()?;
+        large.lock().made = true;
+    }
+    if sink.options.verify_disk {
+        let there = read::staged(&sink.tree, &large.part, entry.len, slice.index).await?;
+        if there != Some(data.value) {
+            return Err(gave_back_other(sink, entry).into());
+        }
+    }
+    Ok(())
+}
+
+/// Appends slices that are durable to the journal. An error here costs only time of a later run.
+async fn record(sink: &SmbSink, large: &LargeFile) {
+    let header = large.header(sink.options.durable);
+    loop {
+        let (at, bytes, count) = {
+            let mut progress = large.lock();
+            let (from, count) = (progress.recorded, progress.records.len());
+            if progress.recording || progress.finishing || from == count {
+                return;
+            }
+            progress.recording = true;
+            let mut bytes = if from == 0 { header.encode().to_vec() } else { Vec::new() };
+            for (index, value) in &progress.records[from..] {
+                bytes.extend(journal::encode_record(header.seed(), *index, value));
+            }
+            (if from == 0 { 0 } else { HEADER_LEN + from * RECORD_LEN }, bytes, count)
+        };
+        let open = Step::open_or_make(&large.journal, WRITE);
+        let chain = [open, Step::write(at as u64, bytes, sink.options.durable), Step::close()];
+        let written = sink.tree.run(&chain).await.is_ok_and(|replies| replies.all_ok().is_ok());
+        if has_ended(large, written, count) {
+            let _missing = remove_at(&sink.tree, &large.journal).await;
+        }
+        if !written {
+            return;
+        }
+    }
+}
+
+/// Takes the end of a write to the journal. Returns whether the file was renamed into place meanwhile.
+fn has_ended(large: &LargeFile, written: bool, count: usize) -> bool {
+    let mut progress = large.lock();
+    progress.recording = false;
+    if written {
+        progress.recorded = count;
+    }
+    progress.finishing
+}
+
+/// The staged file is gone: it was renamed on a connection that was lost, or another process removed it.
+async fn settle_missing(sink: &SmbSink, large: &LargeFile) -> Result<Outcome> {
+    let entry = &large.entry;
+    let there = sink.tree.find(&entry.path).await;
+    let there = there.map_err(|fault| sink.tree.error("look at", &entry.path, fault))?;
+    let time = filetime(entry.mtime);
+    let has_time = |modified| !sink.options.preserve.times || Some(modified) == time;
+    let is_renamed = there.is_some_and(|now| now.len == entry.len && has_time(now.modified));
+    let digest = large.lock().proof.digest();
+    if let Some(digest) = digest.filter(|_| is_renamed) {
+        return Ok(end(sink, large, digest).await);
+    }
+    sink.drop_large(&entry.path);
+    let error: Error = sink.tree.fault(ErrorKind::Busy, "write", &entry.path, "its staged file is gone");
+    Err(error.with_hint("is another haul writing it? Run the same command again"))
+}

@@ -1,0 +1,84 @@
+//! A file of several slices while it is staged: which slices are there, and its journal.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use haul_core::journal::Header;
+use haul_core::staging::{JOURNAL, PART, staging_name};
+use haul_core::sync::{Mutex, MutexGuard};
+use haul_core::{ChainingValue, Digest, Entry, FileTree, Result};
+
+use super::tree::Tree;
+
+/// A large file that is being staged.
+pub(super) struct LargeFile {
+    pub(super) entry: Arc<Entry>,
+    /// Whether it replaces a file.
+    pub(super) replaces: bool,
+    /// The path on the share of its staged file.
+    pub(super) part: String,
+    /// The path on the share of its journal.
+    pub(super) journal: String,
+    progress: Mutex<Progress>,
+    /// Its digest, once it was renamed into place.
+    pub(super) ended: OnceLock<Digest>,
+}
+
+pub(super) struct Progress {
+    /// The proofs of the slices that are there.
+    pub(super) proof: FileTree,
+    /// Durable slices, in the order of the journal.
+    pub(super) records: Vec<(u32, ChainingValue)>,
+    /// How many of them are in the journal.
+    pub(super) recorded: usize,
+    /// A thread writes the journal.
+    pub(super) recording: bool,
+    /// A thread renames the file into place.
+    pub(super) finishing: bool,
+    /// Whether the staged file was created.
+    pub(super) made: bool,
+}
+
+impl LargeFile {
+    pub(super) fn new(
+        tree: &Tree,
+        entry: &Arc<Entry>,
+        replaces: bool,
+        known: &[(u32, ChainingValue)],
+    ) -> Result<Self> {
+        let mut proof = FileTree::new(entry.len);
+        known.iter().for_each(|(index, value)| proof.set(*index, *value));
+        let progress = Progress {
+            proof,
+            records: known.to_vec(),
+            recorded: known.len(),
+            recording: false,
+            finishing: false,
+            made: !known.is_empty(),
+        };
+        let name = tree.name_of(&entry.path);
+        Ok(Self {
+            entry: Arc::clone(entry),
+            replaces,
+            part: tree.beside(&entry.path, &staging_name(name, PART))?,
+            journal: tree.beside(&entry.path, &staging_name(name, JOURNAL))?,
+            progress: Mutex::new(progress),
+            ended: OnceLock::new(),
+        })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock()
+    }
+
+    /// The slices that are there, as ranges.
+    pub(super) fn resumable(&self) -> Vec<Range<u32>> {
+        self.lock().proof.resumable()
+    }
+
+    /// The header of its journal. A share has neither boot ids nor a secret place for a key.
+    pub(super) fn header(&self, synced: bool) -> Header {
+        let (boot, key) = ([0; 16], [0; 16]);
+        Header { identity: self.entry.identity(), staged_ino: 0, boot, key, synced }
+    }
+}

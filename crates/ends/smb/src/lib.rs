@@ -1,0 +1,48 @@
+//! An SMB share as a source or a sink, without a mount.
+//!
+//! The crate `smb2` has the messages, signatures and encryption of the protocol. Everything above them is here. From the
+//! bottom up:
+//!
+//! * `login`, `step`, `reply`, `greeting`, `conn`: who logs in where; requests and answers; one connection;
+//! * `server`, `runtime`, `session`: all connections to a share. Async code ends there: everything else blocks;
+//! * `names`, `attrs`, `named`, `tree`, `listing`, `entries`: names and metadata on the share;
+//! * `read`, `rules`, `walk`, `remove`, `source`: reading;
+//! * `folders`, `meta`, `state`, `large_file`, `large`, `small`, `offer`, `link`, `sink`: what is needed, how it is staged
+//!   and renamed into place.
+//!
+//! A request is a chain of commands in one frame, such as create, write, set times, close. Commands of a chain refer to
+//! the file that its first command opens, so nothing outlives a chain: after a lost connection, each unanswered one is
+//! sent again over another. Only a listing holds a handle, and begins again.
+
+mod attrs;
+mod conn;
+mod entries;
+mod folders;
+mod greeting;
+mod large;
+mod large_file;
+mod link;
+mod listing;
+mod login;
+mod meta;
+mod named;
+mod names;
+mod offer;
+mod open;
+mod read;
+mod remove;
+mod reply;
+mod rules;
+mod runtime;
+mod server;
+mod session;
+mod sink;
+mod small;
+mod source;
+mod state;
+mod step;
+mod tree;
+mod walk;
+
+pub use login::{Credentials, Login};
+pub use session::{Limits, Smb};

@@ -1,0 +1,51 @@
+//! Hard links.
+
+use haul_core::policy::Verdict;
+use haul_core::{Answer, Changes, Compare, Error, HardLink, Left, Result};
+
+use super::attrs::Attrs;
+use super::offer::{changes, compared};
+use super::remove::{clear_readonly, remove_at};
+use super::state::SmbSink;
+use super::step::{Kind, SET, Step};
+
+/// Makes a further name of a file.
+pub(super) async fn link(sink: &SmbSink, link: &HardLink) -> Result<Answer> {
+    let (tree, entry, options) = (&sink.tree, &*link.entry, &sink.options);
+    sink.check(entry)?;
+    let path = &entry.path;
+    let failed = |fault| tree.error("link", path, fault);
+    let no_first_name = || Error::no_first_name(tree.side).on(tree.shown(path));
+    let now = tree.find(path).await.map_err(failed)?;
+    let first = tree.find(&link.to).await.map_err(failed)?.filter(Attrs::is_file);
+    let made = changes(options, entry, now.as_ref(), &Verdict::Differs);
+    let Some(first) = first else {
+        return if options.dry_run { Ok(Answer::Made(made)) } else { Err(no_first_name()) };
+    };
+    match now {
+        Some(now) if options.compare == Compare::Metadata => return Ok(compared(sink, entry, &now)),
+        Some(now) if options.links_by_metadata() && may_be_one_file(&now, &first) => return Ok(Answer::Same),
+        Some(_) if options.ignore_existing => return Ok(Answer::Left(Left::Exists)),
+        None if options.existing => return Ok(Answer::Left(Left::Missing)),
+        _ if options.dry_run => return Ok(Answer::Made(made)),
+        _ => {}
+    }
+    sink.folders.touch(path);
+    let to = tree.remote(path)?;
+    if let Some(now) = now {
+        if now.is_dir() {
+            remove_at(tree, &to).await.map_err(failed)?;
+        } else {
+            clear_readonly(tree, &to).await.map_err(failed)?;
+        }
+    }
+    let chain =
+        [Step::open(&tree.remote(&link.to)?, Kind::File, SET), Step::link(&to, now.is_some()), Step::close()];
+    tree.run(&chain).await?.all_ok().map_err(failed)?;
+    Ok(Answer::Made(if now.is_some() { made } else { Changes::NEW }))
+}
+
+/// Whether two names may be one file: all that a listing tells is equal.
+fn may_be_one_file(one: &Attrs, other: &Attrs) -> bool {
+    (one.flags, one.len, one.modified, one.changed) == (other.flags, other.len, other.modified, other.changed)
+}

@@ -1,0 +1,176 @@
+//! Times and attributes, as far as SMB has a place for those of the source.
+
+use haul_core::policy::{Existing, Kind};
+use haul_core::{Changes, Entry, Preserve, SinkOptions, Timestamp};
+use haul_ends::metadata_warnings::MetadataWarnings;
+
+use super::attrs::{ARCHIVE, Attrs, HIDDEN, NORMAL, READONLY, SYSTEM, filetime, timestamp};
+use super::entries::{ATTRIBUTES, flags};
+use super::step::Step;
+
+/// The permission of the owner to write.
+const OWNER_WRITES: u32 = 0o200;
+
+/// The metadata that an entry is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wish {
+    /// Times of access and modification; `None`: whatever it has.
+    times: Option<(u64, u64)>,
+    /// The attributes to set, of those in `mask`.
+    flags: u32,
+    /// The attributes that are taken over.
+    mask: u32,
+}
+
+impl Wish {
+    /// The metadata of `entry` that is taken over.
+    pub(super) fn of(preserve: &Preserve, entry: &Entry) -> Self {
+        let times = preserve.has_times(&entry.kind).then(|| {
+            // 0 leaves the time of access as it is.
+            filetime(entry.mtime).map(|modified| (filetime(entry.atime).unwrap_or_default(), modified))
+        });
+        let kept = entry.xattrs.iter().find(|(name, _)| name[..] == *ATTRIBUTES);
+        let mut wish = Self { times: times.flatten(), flags: 0, mask: 0 };
+        if preserve.perms && entry.is_file() {
+            wish.mask |= READONLY;
+            wish.flags |= if entry.mode & OWNER_WRITES == 0 { READONLY } else { 0 };
+        }
+        // A source that is no share tells nothing about these attributes.
+        if let Some((_, value)) = kept.filter(|(name, _)| preserve.has_xattr(name)) {
+            wish.mask |= HIDDEN | SYSTEM;
+            wish.flags |= flags(value);
+        }
+        wish
+    }
+
+    /// The command that sets it on a new entry, or on one with these attributes. `None` if there is nothing to set.
+    pub(super) fn step(&self, now: Option<&Attrs>) -> Option<Step> {
+        let attributes = match now {
+            None if self.flags == 0 => 0,
+            None => self.flags | ARCHIVE,
+            Some(now) if now.flags & self.mask == self.flags => 0,
+            Some(now) => {
+                let settable = READONLY | HIDDEN | SYSTEM | ARCHIVE;
+                let all = now.flags & settable & !self.mask | self.flags;
+                if all == 0 { NORMAL } else { all }
+            }
+        };
+        let (accessed, modified) = self.times.unwrap_or_default();
+        (self.times.is_some() || attributes != 0).then(|| Step::set_basic(accessed, modified, attributes))
+    }
+
+    /// How the existing entry differs.
+    pub(super) fn changes(&self, now: &Attrs) -> Changes {
+        let differ = now.flags & self.mask ^ self.flags;
+        Changes::TIME.when(self.times.is_some_and(|(_, modified)| modified != now.modified))
+            | Changes::MODE.when(differ & READONLY != 0)
+            | Changes::XATTR.when(differ & (HIDDEN | SYSTEM) != 0)
+    }
+
+    /// Whether the existing entry has this metadata.
+    pub(super) fn is_met_by(&self, now: &Attrs) -> bool {
+        self.changes(now).is_empty()
+    }
+}
+
+/// Adds warnings for metadata that a share does not keep.
+pub(super) fn warn(notes: &MetadataWarnings, entry: &Entry, options: &SinkOptions) {
+    let (path, preserve) = (&entry.path, &options.preserve);
+    if preserve.has_times(&entry.kind) && filetime(entry.mtime).is_none() {
+        notes.note("times", "SMB has none before 1601 or after 30827", path);
+    }
+    if preserve.owner || preserve.group {
+        notes.note("owners and groups", "haul sets none on a share", path);
+    }
+    // Files have no permissions of their own there.
+    let usual = match (entry.is_dir(), entry.mode & OWNER_WRITES == 0) {
+        (true, _) => 0o755,
+        (false, false) => 0o644,
+        (false, true) => 0o444,
+    };
+    if preserve.perms && entry.mode != usual {
+        notes.note("modes", "a share keeps whether a file may be changed, and no more", path);
+    }
+    if preserve.xattrs_of(&entry.xattrs).any(|(name, _)| name[..] != *ATTRIBUTES) {
+        notes.note("attributes and ACLs", "haul sets none on a share", path);
+    }
+}
+
+/// The entry at the place of an offered one. SMB keeps times to 100 ns.
+pub(super) struct SmbEntry<'a> {
+    pub(super) options: &'a SinkOptions,
+    pub(super) attrs: &'a Attrs,
+}
+
+impl Existing for SmbEntry<'_> {
+    fn kind(&self) -> Option<Kind> {
+        match (self.attrs.is_dir(), self.attrs.is_reparse_point()) {
+            (true, _) => Some(Kind::Dir),
+            (false, true) => None,
+            (false, false) => Some(Kind::File),
+        }
+    }
+
+    fn size(&self) -> Option<u64> {
+        Some(self.attrs.len)
+    }
+
+    fn has_time(&self, time: Timestamp) -> bool {
+        let cut = |time: Timestamp| Timestamp { nsec: time.nsec / 100 * 100, ..time };
+        self.options.is_same_time(timestamp(self.attrs.modified), cut(time))
+    }
+
+    fn is_newer_than(&self, time: Timestamp) -> bool {
+        timestamp(self.attrs.modified) > time && !self.has_time(time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_core::{EntryKind, RelPath};
+    use serde_bytes::ByteBuf;
+
+    use super::*;
+
+    fn there(flags: u32, modified: u64) -> Attrs {
+        Attrs { flags, len: 0, modified, accessed: 0, changed: 0 }
+    }
+
+    fn file(mode: u32) -> Entry {
+        let mtime = Timestamp { sec: 1_700_000_000, nsec: 199 };
+        Entry { mode, mtime, ..Entry::new(RelPath::root(), EntryKind::File, 0) }
+    }
+
+    #[test]
+    fn a_mode_becomes_the_attribute_of_files_that_may_not_be_changed() {
+        let all = Preserve::default();
+        let time = filetime(file(0).mtime).unwrap();
+        let wish = Wish::of(&all, &file(0o444));
+        assert!(wish.is_met_by(&there(READONLY | ARCHIVE, time)));
+        assert_eq!(wish.changes(&there(ARCHIVE, time)), Changes::MODE);
+        assert_eq!(Wish::of(&all, &file(0o644)).changes(&there(READONLY, time)), Changes::MODE);
+        let no_modes = Preserve { perms: false, ..all };
+        assert!(Wish::of(&no_modes, &file(0o444)).is_met_by(&there(0, time)));
+        assert_eq!(Wish::of(&all, &file(0o644)).changes(&there(0, time + 1)), Changes::TIME);
+    }
+
+    #[test]
+    fn hidden_files_stay_hidden_and_others_are_left_alone() {
+        let (all, time) = (Preserve::default(), filetime(file(0).mtime).unwrap());
+        let hidden = (ByteBuf::from(ATTRIBUTES), ByteBuf::from(b"hidden"));
+        let wish = Wish::of(&all, &Entry { xattrs: vec![hidden], ..file(0o644) });
+        assert_eq!(wish.changes(&there(SYSTEM, time)), Changes::XATTR);
+        assert!(wish.is_met_by(&there(HIDDEN | ARCHIVE, time)));
+        assert!(Wish::of(&all, &file(0o644)).is_met_by(&there(HIDDEN, time)));
+    }
+
+    #[test]
+    fn times_are_compared_to_100_ns() {
+        let options = SinkOptions::default();
+        let (attrs, entry) = (there(0, filetime(file(0).mtime).unwrap()), file(0o644));
+        let existing = SmbEntry { options: &options, attrs: &attrs };
+        assert!(existing.has_time(entry.mtime) && !existing.is_newer_than(entry.mtime));
+        assert!(!existing.has_time(Timestamp { nsec: 200, ..entry.mtime }));
+        assert!(existing.is_newer_than(Timestamp { sec: 0, nsec: 0 }));
+    }
+}

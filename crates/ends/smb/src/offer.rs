@@ -1,0 +1,312 @@
+//! Answers offers: compares entries, creates directories, and says what content is needed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use haul_core::policy::{self, Verdict, decide};
+use haul_core::staging::is_staging_name;
+use haul_core::{
+    Answer, Changes, Compare, Entry, Error, ErrorKind, Left, Offer, RelPath, Result, SinkOptions,
+};
+
+use super::attrs::Attrs;
+use super::folders::has_entries;
+use super::meta::{SmbEntry, Wish, warn};
+use super::remove::remove_at;
+use super::small::is_small;
+use super::state::SmbSink;
+use super::{large, read};
+
+/// An offer that is being answered.
+struct Case<'a> {
+    offer: &'a Offer,
+    now: Option<Attrs>,
+    verdict: Verdict,
+    answer: Option<Result<Answer>>,
+}
+
+impl Case<'_> {
+    fn entry(&self) -> &Entry {
+        &self.offer.entry
+    }
+
+    /// How the existing entry differs.
+    fn changes(&self, options: &SinkOptions) -> Changes {
+        changes(options, self.entry(), self.now.as_ref(), &self.verdict)
+    }
+
+    fn is_open(&self) -> bool {
+        self.answer.is_none()
+    }
+
+    /// Whether a directory is in the place of the entry.
+    fn is_blocked(&self) -> bool {
+        self.is_open() && !self.entry().is_dir() && self.now.is_some_and(|now| now.is_dir())
+    }
+}
+
+/// Compares entries and creates those that have no content.
+pub(super) fn answer(sink: &SmbSink, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
+    let mut cases: Vec<Case<'_>> = Vec::with_capacity(offers.len());
+    for offer in offers {
+        let answer = sink.check(&offer.entry).err().map(Err);
+        cases.push(Case { offer, now: None, verdict: Verdict::Missing, answer });
+    }
+    let good: Vec<usize> = (0..cases.len()).filter(|at| cases[*at].is_open()).collect();
+    let paths: Vec<RelPath> = good.iter().map(|at| offers[*at].entry.path.clone()).collect();
+    let looked = sink.folders.look(&sink.tree, &paths)?;
+    for (at, found) in good.into_iter().zip(looked.found) {
+        let case = &mut cases[at];
+        match found {
+            Ok(now) => case.now = now,
+            Err(fault) => case.answer = Some(Err(sink.tree.error("look at", &case.offer.entry.path, fault))),
+        }
+        let existing = case.now.as_ref().map(|attrs| SmbEntry { options: &sink.options, attrs });
+        case.verdict = decide(&sink.options, case.offer, existing.as_ref());
+    }
+    compare_digests(sink, &mut cases)?;
+    for case in cases.iter_mut().filter(|case| case.is_open()) {
+        leave_out(sink, case, &looked.lacking);
+    }
+    same(sink, &mut cases)?;
+    if sink.options.dry_run {
+        look_into_dirs(sink, &mut cases)?;
+    } else {
+        sink.clean(&paths.iter().filter_map(RelPath::parent).collect::<BTreeSet<_>>())?;
+        clear_dirs(sink, &mut cases)?;
+        make_dirs(sink, &mut cases, &looked.lacking)?;
+    }
+    need(sink, &mut cases)?;
+    let unsettled = || Err(Error::new(ErrorKind::Io, sink.tree.side, "compare", "an entry was not settled"));
+    Ok(cases.into_iter().map(|case| case.answer.unwrap_or_else(unsettled)).collect())
+}
+
+/// How the entry at the place of `entry` differs from it.
+pub(super) fn changes(
+    options: &SinkOptions,
+    entry: &Entry,
+    now: Option<&Attrs>,
+    verdict: &Verdict,
+) -> Changes {
+    let existing = now.map(|attrs| SmbEntry { options, attrs });
+    let changes = policy::changes(options, entry, existing.as_ref(), verdict);
+    match now {
+        Some(now) if options.itemize && !changes.has(Changes::KIND) => {
+            changes | Wish::of(&options.preserve, entry).changes(now)
+        }
+        _ => changes,
+    }
+}
+
+fn can_hold(entry: &Entry) -> bool {
+    entry.is_file() || entry.is_dir()
+}
+
+/// Compares the content of files by reading them.
+fn compare_digests(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
+    let asked = |case: &Case<'_>| case.is_open() && matches!(case.verdict, Verdict::CompareDigest(_));
+    let paths: Vec<RelPath> =
+        cases.iter().filter(|case| asked(case)).map(|case| case.entry().path.clone()).collect();
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let digests = read::digest(&sink.tree, &paths)?;
+    for (case, digest) in cases.iter_mut().filter(|case| asked(case)).zip(digests) {
+        match digest {
+            Ok(digest) => case.verdict = Verdict::of_comparison(Some(digest) == case.offer.digest),
+            Err(error) => case.answer = Some(Err(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Answers what the options exclude, and what a share cannot hold.
+fn leave_out(sink: &SmbSink, case: &mut Case<'_>, lacking: &HashMap<RelPath, bool>) {
+    let mut above = case.offer.entry.path.parent();
+    while let Some(folder) = above.filter(|_| sink.options.ignore_existing && case.now.is_none()) {
+        if lacking.get(&folder) == Some(&true) {
+            case.verdict = Verdict::Left(Left::Exists);
+        }
+        above = folder.parent();
+    }
+    if let Verdict::Left(why) = &case.verdict {
+        case.answer = Some(Ok(Answer::Left(*why)));
+    } else if !can_hold(case.entry()) {
+        let path = &case.offer.entry.path;
+        sink.notes.note("links, pipes, sockets and devices", "haul makes none on a share", path);
+        case.answer = Some(Ok(Answer::Left(Left::Unsupported)));
+    } else if case.now.is_some_and(|now| now.is_reparse_point()) {
+        let cause = "a link, junction or other reparse point is in its place";
+        case.answer =
+            Some(Err(sink.tree.fault(ErrorKind::Unsupported, "replace", &case.offer.entry.path, cause)));
+    }
+}
+
+/// Sets the metadata of entries that are equal otherwise.
+fn same(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
+    let options = &sink.options;
+    let mut differing = Vec::new();
+    for (at, case) in cases.iter_mut().enumerate() {
+        let Some(now) = case.now.filter(|_| case.verdict == Verdict::Same && case.answer.is_none()) else {
+            continue;
+        };
+        let entry = &*case.offer.entry;
+        if options.compare == Compare::Metadata {
+            case.answer = Some(Ok(compared(sink, entry, &now)));
+            continue;
+        }
+        if entry.is_dir() {
+            sink.dirs.add(entry)?;
+            if sink.was_made(&entry.path) {
+                case.answer = Some(Ok(Answer::Made(Changes::NEW)));
+                continue;
+            }
+        }
+        if Wish::of(&options.preserve, entry).is_met_by(&now) {
+            case.answer = Some(Ok(Answer::Same));
+        } else if entry.is_dir() || options.dry_run {
+            case.answer = Some(Ok(Answer::Updated(case.changes(options))));
+        } else {
+            differing.push(at);
+        }
+    }
+    let set = sink.tree.smb.all(&differing, async |at: &usize| {
+        let case = &cases[*at];
+        sink.set(case.entry(), case.now.as_ref()).await
+    })?;
+    for (at, set) in differing.into_iter().zip(set) {
+        // Metadata that cannot be set became a warning.
+        let updated = Answer::Updated(cases[at].changes(options));
+        cases[at].answer = Some(set.map(|set| if set == Some(true) { updated } else { Answer::Same }));
+    }
+    Ok(())
+}
+
+/// Compares metadata alone, as far as a share keeps it. The rest becomes warnings.
+pub(super) fn compared(sink: &SmbSink, entry: &Entry, now: &Attrs) -> Answer {
+    warn(&sink.notes, entry, &sink.options);
+    let changes = Wish::of(&sink.options.preserve, entry).changes(now);
+    let existing = SmbEntry { options: &sink.options, attrs: now };
+    let is_same_time = policy::Existing::has_time(&existing, entry.mtime);
+    let changes = changes.without(Changes::TIME.when(is_same_time));
+    if changes.is_empty() { Answer::Same } else { Answer::Updated(changes) }
+}
+
+/// In a dry run, finds directories that would prevent an entry, as they are not empty.
+fn look_into_dirs(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
+    let blocked: Vec<usize> = (0..cases.len()).filter(|at| cases[*at].is_blocked()).collect();
+    let full = sink.tree.smb.all(&blocked, async |at: &usize| {
+        has_entries(&sink.tree, &cases[*at].offer.entry.path, |name| !is_staging_name(name)).await
+    })?;
+    for (at, full) in blocked.into_iter().zip(full) {
+        let path = &cases[at].offer.entry.path;
+        match full {
+            Ok(false) => {}
+            Ok(true) => cases[at].answer = Some(Err(not_empty(sink, path))),
+            Err(fault) => cases[at].answer = Some(Err(sink.tree.error("look into", path, fault))),
+        }
+    }
+    Ok(())
+}
+
+fn not_empty(sink: &SmbSink, path: &RelPath) -> Error {
+    Error::not_empty(sink.tree.side).on(sink.tree.shown(path))
+}
+
+/// Removes empty directories that have the name of another entry. One that is not empty is an error.
+fn clear_dirs(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
+    let blocked: Vec<usize> = (0..cases.len()).filter(|at| cases[*at].is_blocked()).collect();
+    let removed = sink.tree.smb.all(&blocked, async |at: &usize| {
+        let path = &cases[*at].offer.entry.path;
+        sink.folders.forget(path);
+        remove_at(&sink.tree, &sink.tree.remote(path)?).await
+    })?;
+    for (at, removed) in blocked.into_iter().zip(removed) {
+        let path = &cases[at].offer.entry.path;
+        match removed {
+            Ok(()) => {}
+            Err(fault) if fault.is_missing() => {}
+            Err(fault) => {
+                let error = sink.tree.error("replace", path, fault);
+                let is_full = error.kind() == ErrorKind::NotEmpty;
+                cases[at].answer = Some(Err(if is_full { not_empty(sink, path) } else { error }));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Creates the directories that were offered, and the missing parents of all entries.
+fn make_dirs(sink: &SmbSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, bool>) -> Result<()> {
+    let mut dirs: BTreeMap<RelPath, bool> = BTreeMap::new();
+    for case in cases.iter().filter(|case| case.is_open()) {
+        let entry = case.entry();
+        let mut at = entry.path.parent();
+        while let Some(dir) = at.filter(|dir| !dirs.contains_key(dir)) {
+            at = dir.parent();
+            if let Some(in_the_way) = lacking.get(&dir) {
+                dirs.insert(dir, *in_the_way);
+            }
+        }
+        if entry.path.is_root() && !entry.is_dir() {
+            // For a single file, the destination directory may be missing.
+            sink.make_above()?;
+        }
+    }
+    for case in cases.iter().filter(|case| case.is_open() && case.entry().is_dir()) {
+        dirs.insert(case.entry().path.clone(), case.now.is_some());
+    }
+    // Before the server makes them: another thread may find one at once.
+    dirs.keys().for_each(|dir| sink.will_make(dir));
+    let failed = sink.make_dirs(&dirs)?;
+    for dir in failed.keys() {
+        let _ = sink.was_made(dir);
+    }
+    for case in cases.iter_mut().filter(|case| case.is_open()) {
+        let entry = &*case.offer.entry;
+        if entry.is_dir() {
+            case.answer = Some(match failed.get(&entry.path) {
+                Some(error) => Err(error.clone()),
+                None => {
+                    let _ = sink.was_made(&entry.path);
+                    sink.dirs.add(entry)?;
+                    Ok(Answer::Made(case.changes(&sink.options)))
+                }
+            });
+            continue;
+        }
+        let mut at = entry.path.parent();
+        while let Some(dir) = at {
+            if let Some(error) = failed.get(&dir) {
+                case.answer = Some(Err(error.clone()));
+            }
+            at = dir.parent();
+        }
+    }
+    Ok(())
+}
+
+/// All other entries need their content, or would be created in a dry run.
+fn need(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
+    let is_replaced = |case: &Case<'_>| case.now.is_some_and(|now| now.is_file());
+    let wanted: Vec<usize> = (0..cases.len())
+        .filter(|at| cases[*at].is_open() && cases[*at].entry().is_file() && !is_small(cases[*at].entry()))
+        .collect();
+    let files: Vec<_> =
+        wanted.iter().map(|at| (cases[*at].offer.entry.clone(), is_replaced(&cases[*at]))).collect();
+    for (at, have) in wanted.into_iter().zip(large::prepare(sink, &files)?) {
+        let changes = cases[at].changes(&sink.options);
+        cases[at].answer = Some(have.map(|have| Answer::Need { changes, have }));
+    }
+    for case in cases.iter_mut().filter(|case| case.answer.is_none()) {
+        let changes = case.changes(&sink.options);
+        case.answer = Some(Ok(if case.offer.entry.is_file() {
+            if is_replaced(case) && !sink.options.dry_run {
+                sink.will_replace(&case.offer.entry.path);
+            }
+            Answer::Need { changes, have: Vec::new() }
+        } else {
+            Answer::Made(changes)
+        }));
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! The contract of a source, carried out on a share.
+
+use std::sync::Arc;
+
+use haul_core::filter::Above;
+use haul_core::source::{ScanVisit, removes_no_targets};
+use haul_core::{
+    Batch, BatchData, Digest, Entry, Links, RelPath, Result, ScanOptions, Sha256, Source, SourceCaps,
+};
+
+use super::entries::entries_at;
+use super::tree::Tree;
+use super::{read, remove, rules, walk};
+
+/// A tree on a share, to be read.
+pub(super) struct SmbSource {
+    tree: Tree,
+    links: Links,
+}
+
+impl SmbSource {
+    pub(super) fn new(tree: Tree, links: Links) -> Self {
+        Self { tree, links }
+    }
+}
+
+impl Source for SmbSource {
+    fn caps(&self) -> SourceCaps {
+        SourceCaps { removes: !self.links.are_followed(), ..SourceCaps::default() }
+    }
+
+    fn root(&self) -> Result<Option<Entry>> {
+        entries_at(&self.tree, &[RelPath::root()])?.pop().unwrap_or(Ok(None))
+    }
+
+    fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
+        walk::walk(&self.tree, options, visit)
+    }
+
+    fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
+        entries_at(&self.tree, paths)
+    }
+
+    fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
+        rules::above(&self.tree, names)
+    }
+
+    fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
+        read::read(&self.tree, batch)
+    }
+
+    fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
+        read::digest(&self.tree, paths)
+    }
+
+    fn sha256(&self, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
+        read::sha256(&self.tree, paths)
+    }
+
+    fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
+        if self.links.are_followed() {
+            return Err(removes_no_targets());
+        }
+        remove::remove_unchanged(&self.tree, entries)
+    }
+
+    fn is_held_by_iops(&self) -> bool {
+        self.tree.smb.server.ops.is_waited_for()
+    }
+
+    fn streams(&self) -> u32 {
+        self.tree.smb.server.streams()
+    }
+}

@@ -1,0 +1,303 @@
+//! The state of a sink on a share: staged files, large files, and directories that it created.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use haul_core::staging::{JOURNAL, PART, staging_name};
+use haul_core::sync::Mutex;
+use haul_core::{Entry, Error, ErrorKind, RelPath, Result, SinkOptions};
+use haul_ends::dirs::Dirs;
+use haul_ends::metadata_warnings::MetadataWarnings;
+
+use super::attrs::Attrs;
+use super::folders::Folders;
+use super::large_file::LargeFile;
+use super::meta::{Wish, warn};
+use super::remove::{clear_readonly, remove_at};
+use super::reply::Fault;
+use super::step::{DELETE, Kind, LIST, SET, Step};
+use super::tree::Tree;
+
+/// A tree on a share, to be written.
+pub(super) struct SmbSink {
+    pub(super) tree: Tree,
+    pub(super) options: SinkOptions,
+    pub(super) dirs: Dirs,
+    pub(super) notes: MetadataWarnings,
+    pub(super) folders: Folders,
+    /// Whether the directories above the root exist.
+    based: AtomicBool,
+    /// Directories that were created before they were offered, because of an entry in them.
+    made: Mutex<HashSet<RelPath>>,
+    /// Files that are to be replaced.
+    replaced: Mutex<HashSet<RelPath>>,
+    large_files: Mutex<HashMap<RelPath, Arc<LargeFile>>>,
+    /// Makes the staging names of this run unique: the server may still work on files of a killed run.
+    run: u128,
+    count: AtomicU64,
+    /// Staged small files in use.
+    active: Mutex<HashSet<String>>,
+}
+
+/// The staging name of a small file. It is given up when this is dropped.
+pub(super) struct Part<'a> {
+    sink: &'a SmbSink,
+    pub(super) remote: String,
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        self.sink.active.lock().remove(&self.remote);
+    }
+}
+
+impl SmbSink {
+    pub(super) fn new(tree: Tree, options: SinkOptions) -> Self {
+        Self {
+            tree,
+            options,
+            dirs: Dirs::default(),
+            notes: MetadataWarnings::default(),
+            folders: Folders::default(),
+            based: AtomicBool::new(false),
+            made: Mutex::default(),
+            replaced: Mutex::default(),
+            large_files: Mutex::default(),
+            run: haul_core::random::number(),
+            count: AtomicU64::new(0),
+            active: Mutex::default(),
+        }
+    }
+
+    /// Refuses entries that no file system could have, as the end of the source may send anything, and names that SMB
+    /// cannot hold.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    pub(super) fn check(&self, entry: &Entry) -> Result<()> {
+        let refused = |why| self.tree.fault(ErrorKind::Unsupported, "make", &entry.path, why);
+        entry.check().map_err(refused)?;
+        self.tree.remote(&entry.path).map(drop)
+    }
+
+    /// A new staging name for the entry at `path`.
+    pub(super) fn stage(&self, path: &RelPath) -> Result<Part<'_>> {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let unique = [self.tree.name_of(path), &self.run.to_le_bytes(), &count.to_le_bytes()].join(&b'/');
+        self.folders.touch(path);
+        let remote = self.tree.beside(path, &staging_name(&unique, PART))?;
+        self.active.lock().insert(remote.clone());
+        Ok(Part { sink: self, remote })
+    }
+
+    /// Sets the metadata of the staged file at `from` and renames it to the entry. A file of exactly its name is
+    /// replaced; one whose name differs in case alone is not.
+    pub(super) async fn publish(&self, from: &str, entry: &Entry, replaces: bool) -> Result<(), Fault> {
+        let to = self.tree.remote(&entry.path)?;
+        self.folders.touch(&entry.path);
+        let renamed = match self.rename(from, &to, entry, replaces).await {
+            Err(fault) if fault.is_collision() && !replaces => {
+                self.check_spelling(&entry.path).await?;
+                self.rename(from, &to, entry, true).await
+            }
+            renamed => renamed,
+        };
+        match renamed {
+            Err(fault) if fault.is_denied() && clear_readonly(&self.tree, &to).await? => {
+                self.rename(from, &to, entry, true).await
+            }
+            renamed => renamed,
+        }
+    }
+
+    async fn rename(&self, from: &str, to: &str, entry: &Entry, replaces: bool) -> Result<(), Fault> {
+        let set = Wish::of(&self.options.preserve, entry).step(None);
+        let mut chain = vec![Step::open(from, Kind::File, SET | DELETE)];
+        let is_set = set.is_some();
+        chain.extend(set);
+        chain.extend([Step::rename(to, replaces), Step::close()]);
+        let replies = self.tree.run(&chain).await?;
+        replies.opened()?;
+        if is_set {
+            self.accept(replies.ok(1), entry)?;
+        }
+        replies.ok(chain.len() - 2)?;
+        warn(&self.notes, entry, &self.options);
+        Ok(())
+    }
+
+    /// Makes a refusal to set metadata a warning.
+    pub(super) fn accept(&self, set: Result<(), Fault>, entry: &Entry) -> Result<bool, Fault> {
+        match set {
+            Ok(()) => Ok(true),
+            Err(Fault::Status(status)) => {
+                self.notes.note("times and attributes", &format!("the server says {status}"), &entry.path);
+                Ok(false)
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// An error if the name is taken by an entry whose name is spelled in another way.
+    pub(super) async fn check_spelling(&self, path: &RelPath) -> Result<(), Fault> {
+        if path.is_root() || self.tree.find(path).await?.is_some() {
+            return Ok(());
+        }
+        let cause = "the folder has another entry whose name the server takes for the same one";
+        let error = self.tree.fault(ErrorKind::Unsupported, "make", path, cause);
+        Err(error.with_hint("a share keeps one of names that differ in case alone").into())
+    }
+
+    /// Sets the metadata of an existing entry. Returns whether it did; `None` if the entry is gone.
+    pub(super) async fn set(&self, entry: &Entry, now: Option<&Attrs>) -> Result<Option<bool>> {
+        warn(&self.notes, entry, &self.options);
+        let Some(set) = Wish::of(&self.options.preserve, entry).step(now) else { return Ok(Some(true)) };
+        let fault = |fault| self.tree.error("set the metadata of", &entry.path, fault);
+        self.folders.touch(&entry.path);
+        let chain = [Step::open(&self.tree.remote(&entry.path)?, Kind::Any, SET), set, Step::close()];
+        match self.tree.run(&chain).await?.all_ok() {
+            Err(gone) if gone.is_missing() => Ok(None),
+            set => self.accept(set, entry).map(Some).map_err(fault),
+        }
+    }
+
+    /// Creates directories, outermost first. If the value is `true`, removes a file of that name first. Returns the
+    /// errors.
+    pub(super) fn make_dirs(&self, dirs: &BTreeMap<RelPath, bool>) -> Result<HashMap<RelPath, Error>> {
+        let mut failed = HashMap::new();
+        if dirs.is_empty() {
+            return Ok(failed);
+        }
+        self.make_above()?;
+        let mut by_depth: BTreeMap<usize, Vec<(&RelPath, bool)>> = BTreeMap::new();
+        for (dir, in_the_way) in dirs {
+            by_depth.entry(dir.components().count()).or_default().push((dir, *in_the_way));
+        }
+        for level in by_depth.into_values() {
+            let made = self.tree.smb.all(&level, async |(dir, in_the_way): &(&RelPath, bool)| {
+                self.make_dir(dir, *in_the_way).await
+            })?;
+            for ((dir, _), made) in level.into_iter().zip(made) {
+                if let Err(fault) = made {
+                    failed.insert(dir.clone(), self.tree.error("make", dir, fault));
+                }
+            }
+        }
+        Ok(failed)
+    }
+
+    async fn make_dir(&self, dir: &RelPath, in_the_way: bool) -> Result<(), Fault> {
+        let remote = self.tree.remote(dir)?;
+        if in_the_way {
+            remove_at(&self.tree, &remote).await?;
+        }
+        self.folders.forget(dir);
+        match self.tree.run(&[Step::make(&remote, Kind::Dir, LIST), Step::close()]).await?.opened() {
+            Ok(_) => self.folders.made(dir),
+            // Another thread or process may have created it meanwhile.
+            Err(fault) if fault.is_collision() => {
+                self.check_spelling(dir).await?;
+                if !self.tree.stat(dir).await?.is_dir() {
+                    return Err(fault);
+                }
+                self.folders.know(dir);
+            }
+            Err(fault) => return Err(fault),
+        }
+        Ok(())
+    }
+
+    /// Creates the directories above the root, if they are missing.
+    pub(super) fn make_above(&self) -> Result<()> {
+        if self.based.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let root = RelPath::root();
+        let above = self.tree.above()?;
+        let made = self.tree.smb.one(async {
+            if let Some(innermost) = above.last()
+                && !self.tree.stat_at(innermost).await.is_ok_and(|there| there.is_dir())
+            {
+                for dir in &above {
+                    let chain = [Step::make(dir, Kind::Dir, LIST), Step::close()];
+                    match self.tree.run(&chain).await?.opened() {
+                        Err(fault) if !fault.is_collision() => return Ok(Err(fault)),
+                        _ => {}
+                    }
+                }
+            }
+            Ok(Ok(()))
+        })?;
+        made.map_err(|fault| self.tree.error("make the folders above", &root, fault))?;
+        self.based.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Has to be called before this run creates the directory.
+    pub(super) fn will_make(&self, dir: &RelPath) {
+        self.made.lock().insert(dir.clone());
+    }
+
+    /// Whether this run created the directory because of an entry in it. The answer is given once.
+    pub(super) fn was_made(&self, dir: &RelPath) -> bool {
+        self.made.lock().remove(dir)
+    }
+
+    /// Has to be called for a small file that is to be replaced.
+    pub(super) fn will_replace(&self, path: &RelPath) {
+        self.replaced.lock().insert(path.clone());
+    }
+
+    /// Whether a file is to be replaced. The answer is given once.
+    pub(super) fn replaces(&self, path: &RelPath) -> bool {
+        self.replaced.lock().remove(path)
+    }
+
+    pub(super) fn large(&self, path: &RelPath) -> Option<Arc<LargeFile>> {
+        self.large_files.lock().get(path).cloned()
+    }
+
+    pub(super) fn put_large(&self, path: &RelPath, large: LargeFile) {
+        self.large_files.lock().insert(path.clone(), Arc::new(large));
+    }
+
+    pub(super) fn drop_large(&self, path: &RelPath) -> Option<Arc<LargeFile>> {
+        self.large_files.lock().remove(path)
+    }
+
+    /// Removes names, whether they exist or not. A refusal is no error.
+    pub(super) fn remove_all(&self, remotes: &[String]) -> Result<()> {
+        let removed = self.tree.smb.all(remotes, |remote| remove_at(&self.tree, remote))?;
+        for fault in removed.into_iter().filter_map(Result::err) {
+            if let Fault::Failed(error) = fault {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what interrupted runs left in directories and no run can resume: staged files without a journal, and
+    /// journals without a staged file.
+    pub(super) fn clean(&self, dirs: &BTreeSet<RelPath>) -> Result<()> {
+        let found = self.folders.take_staged(dirs);
+        if found.is_empty() {
+            return Ok(());
+        }
+        found.iter().for_each(|path| self.folders.touch(path));
+        let found: HashSet<String> =
+            found.iter().map(|path| self.tree.remote(path)).collect::<Result<_>>()?;
+        let (part, journal) = (String::from_utf8_lossy(PART), String::from_utf8_lossy(JOURNAL));
+        let other = |remote: &str| match remote.strip_suffix(&*part) {
+            Some(stem) => format!("{stem}{journal}"),
+            None => format!("{}{part}", remote.strip_suffix(&*journal).unwrap_or(remote)),
+        };
+        let mut active = self.active.lock().clone();
+        for large in self.large_files.lock().values() {
+            active.extend([large.part.clone(), large.journal.clone()]);
+        }
+        let stale =
+            found.iter().filter(|remote| !found.contains(&other(remote)) && !active.contains(*remote));
+        self.remove_all(&stale.cloned().collect::<Vec<_>>())
+    }
+}

@@ -1,0 +1,223 @@
+//! The commands of a chain.
+
+use smb2::client::CompoundOp;
+use smb2::msg::close::{CloseRequest, SMB2_CLOSE_FLAG_POSTQUERY_ATTRIB};
+use smb2::msg::create::{CreateDisposition, CreateRequest, ImpersonationLevel, ShareAccess};
+use smb2::msg::query_directory::{FileInformationClass, QueryDirectoryFlags, QueryDirectoryRequest};
+use smb2::msg::query_info::InfoType;
+use smb2::msg::read::{ReadRequest, SMB2_CHANNEL_NONE};
+use smb2::msg::set_info::SetInfoRequest;
+use smb2::msg::write::{SMB2_WRITEFLAG_WRITE_THROUGH, WriteRequest};
+use smb2::pack::Pack;
+use smb2::types::flags::FileAccessMask as Access;
+use smb2::types::{Command, CreditCharge, FileId, OplockLevel, TreeId};
+
+/// To list a directory.
+pub(super) const LIST: u32 = Access::FILE_READ_DATA | Access::FILE_READ_ATTRIBUTES | Access::SYNCHRONIZE;
+/// To read a file.
+pub(super) const READ: u32 = LIST;
+/// To write a file and set its times.
+pub(super) const WRITE: u32 = Access::FILE_WRITE_DATA
+    | Access::FILE_READ_ATTRIBUTES
+    | Access::FILE_WRITE_ATTRIBUTES
+    | Access::SYNCHRONIZE;
+/// To look at the attributes.
+pub(super) const LOOK: u32 = Access::FILE_READ_ATTRIBUTES | Access::SYNCHRONIZE;
+/// To set times and attributes.
+pub(super) const SET: u32 = LOOK | Access::FILE_WRITE_ATTRIBUTES;
+/// To rename or remove.
+pub(super) const DELETE: u32 = Access::DELETE | LOOK;
+
+const DIRECTORY_FILE: u32 = 0x01;
+const NON_DIRECTORY_FILE: u32 = 0x40;
+/// Links are opened, never followed.
+const OPEN_REPARSE_POINT: u32 = 0x20_0000;
+
+const BASIC: u8 = 4;
+const RENAME: u8 = 10;
+const LINK: u8 = 11;
+const DISPOSITION: u8 = 13;
+const END_OF_FILE: u8 = 20;
+
+/// What a chain opens.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Dir,
+    Any,
+}
+
+/// One command of a chain. Those after the first refer to the file that the first one opens.
+pub(super) struct Step {
+    pub(super) command: Command,
+    body: Box<dyn Pack>,
+    charge: u16,
+}
+
+impl Step {
+    fn new(command: Command, body: impl Pack + 'static) -> Self {
+        Self { command, body: Box::new(body), charge: 1 }
+    }
+
+    fn charged(self, bytes: usize) -> Self {
+        let charge = bytes.div_ceil(65_536).clamp(1, usize::from(u16::MAX)) as u16;
+        Self { charge, ..self }
+    }
+
+    pub(super) fn op(&self, tree: TreeId) -> CompoundOp<'_> {
+        let credit_charge = CreditCharge(self.charge);
+        CompoundOp { command: self.command, body: &*self.body, tree_id: Some(tree), credit_charge }
+    }
+
+    fn create(path: &str, kind: Kind, access: u32, disposition: CreateDisposition) -> Self {
+        let of_kind = match kind {
+            Kind::File => NON_DIRECTORY_FILE,
+            Kind::Dir => DIRECTORY_FILE,
+            Kind::Any => 0,
+        };
+        let all =
+            ShareAccess::FILE_SHARE_READ | ShareAccess::FILE_SHARE_WRITE | ShareAccess::FILE_SHARE_DELETE;
+        let request = CreateRequest {
+            requested_oplock_level: OplockLevel::None,
+            impersonation_level: ImpersonationLevel::Impersonation,
+            desired_access: Access::new(access),
+            file_attributes: 0,
+            share_access: ShareAccess(all),
+            create_disposition: disposition,
+            create_options: of_kind | OPEN_REPARSE_POINT,
+            name: path.to_owned(),
+            create_contexts: Vec::new(),
+        };
+        Self::new(Command::Create, request)
+    }
+
+    /// Opens what exists.
+    pub(super) fn open(path: &str, kind: Kind, access: u32) -> Self {
+        Self::create(path, kind, access, CreateDisposition::FileOpen)
+    }
+
+    /// Creates what does not exist.
+    pub(super) fn make(path: &str, kind: Kind, access: u32) -> Self {
+        Self::create(path, kind, access, CreateDisposition::FileCreate)
+    }
+
+    /// Opens a file, or creates it.
+    pub(super) fn open_or_make(path: &str, access: u32) -> Self {
+        Self::create(path, Kind::File, access, CreateDisposition::FileOpenIf)
+    }
+
+    /// Creates a file, or empties it.
+    pub(super) fn make_empty(path: &str, access: u32) -> Self {
+        Self::create(path, Kind::File, access, CreateDisposition::FileOverwriteIf)
+    }
+
+    /// Writes; with `through`, the server answers when the bytes are on its disk.
+    pub(super) fn write(offset: u64, data: Vec<u8>, through: bool) -> Self {
+        let len = data.len();
+        let request = WriteRequest {
+            // The header of the message and the fixed part of the request.
+            data_offset: 64 + 48,
+            offset,
+            file_id: FileId::SENTINEL,
+            channel: 0,
+            remaining_bytes: 0,
+            write_channel_info_offset: 0,
+            write_channel_info_length: 0,
+            flags: if through { SMB2_WRITEFLAG_WRITE_THROUGH } else { 0 },
+            data,
+        };
+        Self::new(Command::Write, request).charged(len)
+    }
+
+    /// Reads.
+    pub(super) fn read(offset: u64, len: u32) -> Self {
+        let request = ReadRequest {
+            padding: 0x50,
+            flags: 0,
+            length: len,
+            offset,
+            file_id: FileId::SENTINEL,
+            minimum_count: 0,
+            channel: SMB2_CHANNEL_NONE,
+            remaining_bytes: 0,
+            read_channel_info: Vec::new(),
+        };
+        Self::new(Command::Read, request).charged(len as usize)
+    }
+
+    /// Asks for `bytes` of the names in a directory that match `pattern`, from where the last answer ended.
+    pub(super) fn list(file_id: FileId, pattern: &str, bytes: u32) -> Self {
+        let request = QueryDirectoryRequest {
+            file_information_class: FileInformationClass::FileDirectoryInformation,
+            flags: QueryDirectoryFlags(0),
+            file_index: 0,
+            file_id,
+            output_buffer_length: bytes,
+            file_name: pattern.to_owned(),
+        };
+        Self::new(Command::QueryDirectory, request).charged(bytes as usize)
+    }
+
+    fn set(class: u8, buffer: Vec<u8>) -> Self {
+        let request = SetInfoRequest {
+            info_type: InfoType::File,
+            file_info_class: class,
+            additional_information: 0,
+            file_id: FileId::SENTINEL,
+            buffer,
+        };
+        Self::new(Command::SetInfo, request)
+    }
+
+    /// Sets times and attributes; 0 leaves a value as it is.
+    pub(super) fn set_basic(accessed: u64, modified: u64, attributes: u32) -> Self {
+        let mut buffer = Vec::with_capacity(40);
+        for time in [0, accessed, modified, 0] {
+            buffer.extend(u64::to_le_bytes(time));
+        }
+        buffer.extend(attributes.to_le_bytes());
+        buffer.extend([0; 4]);
+        Self::set(BASIC, buffer)
+    }
+
+    /// Sets the length.
+    pub(super) fn set_len(len: u64) -> Self {
+        Self::set(END_OF_FILE, len.to_le_bytes().to_vec())
+    }
+
+    /// Renames to a path on the share; with `replaces`, in the place of a file that has it.
+    pub(super) fn rename(to: &str, replaces: bool) -> Self {
+        Self::set(RENAME, name_buffer(to, replaces))
+    }
+
+    /// Makes another name of the file; with `replaces`, in the place of a file that has it.
+    pub(super) fn link(to: &str, replaces: bool) -> Self {
+        Self::set(LINK, name_buffer(to, replaces))
+    }
+
+    /// Removes what is open.
+    pub(super) fn remove() -> Self {
+        Self::set(DISPOSITION, vec![1])
+    }
+
+    /// Closes what the chain opened, and asks for its attributes.
+    pub(super) fn close() -> Self {
+        Self::close_of(FileId::SENTINEL)
+    }
+
+    /// Closes a handle.
+    pub(super) fn close_of(file_id: FileId) -> Self {
+        let flags = SMB2_CLOSE_FLAG_POSTQUERY_ATTRIB;
+        Self::new(Command::Close, CloseRequest { flags, file_id })
+    }
+}
+
+/// The new name of a rename or link.
+fn name_buffer(to: &str, replaces: bool) -> Vec<u8> {
+    let name: Vec<u8> = to.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let mut buffer = vec![u8::from(replaces), 0, 0, 0, 0, 0, 0, 0];
+    buffer.extend([0; 8]);
+    buffer.extend((name.len() as u32).to_le_bytes());
+    buffer.extend(name);
+    buffer
+}

@@ -1,0 +1,179 @@
+//! Names below a root on the share.
+//!
+//! A server takes `A` and `a` for one name. So below the root, haul asks for the name as the directory has it, and counts
+//! an entry of another spelling as missing. Links are opened as such and never followed.
+
+use std::sync::Arc;
+
+use haul_core::{Error, ErrorKind, Place, PlaceRoot, RelPath, Result, Side};
+
+use super::attrs::Attrs;
+use super::named::parse;
+use super::names::{check_length, from_wire, to_wire};
+use super::reply::{Fault, Replies};
+use super::session::Smb;
+use super::step::{Kind, LIST, LOOK, Step};
+
+/// Bytes for one name of a directory with its attributes.
+const ONE_NAME: u32 = 1024;
+
+/// A root on the share.
+pub(super) struct Tree {
+    pub(super) smb: Arc<Smb>,
+    pub(super) side: Side,
+    /// The names from the top of the share to the root.
+    root: Vec<Vec<u8>>,
+}
+
+impl Tree {
+    pub(super) fn open(smb: &Arc<Smb>, place: &Place, side: Side) -> Result<Self> {
+        let names = place.path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
+        let mut tree = Self { smb: Arc::clone(smb), side, root: names.map(<[u8]>::to_vec).collect() };
+        if tree.root.iter().any(|name| name == b"..") {
+            let error = Error::new(ErrorKind::Usage, side, "read the location", "it has a component `..`");
+            return Err(error.on(&place.path));
+        }
+        match &place.root {
+            PlaceRoot::Exactly => {}
+            PlaceRoot::Inside(name) => tree.root.push(name.clone()),
+            PlaceRoot::InsideIfDir(name) => {
+                let root = RelPath::root();
+                match smb.one(async { Ok(tree.stat(&root).await) })? {
+                    Ok(there) if there.is_dir() => tree.root.push(name.clone()),
+                    Ok(_) => {}
+                    Err(fault) if fault.is_missing() => {}
+                    Err(fault) => return Err(tree.error("look at", &root, fault)),
+                }
+            }
+        }
+        Ok(tree)
+    }
+
+    /// The whole share.
+    pub(super) fn top(&self) -> Self {
+        Self { smb: Arc::clone(&self.smb), side: self.side, root: Vec::new() }
+    }
+
+    /// The path of the root from the top of the share.
+    pub(super) fn path_of_root(&self) -> Vec<u8> {
+        let mut path = Vec::new();
+        for name in &self.root {
+            path.push(b'/');
+            path.extend_from_slice(name);
+        }
+        if path.is_empty() { b"/".to_vec() } else { path }
+    }
+
+    /// The path on the share.
+    ///
+    /// # Errors
+    /// `Unsupported` if SMB cannot hold a name.
+    pub(super) fn remote(&self, path: &RelPath) -> Result<String> {
+        let map = self.smb.server.login.map_names;
+        let mut remote = String::new();
+        for name in self.root.iter().map(Vec::as_slice).chain(path.components()) {
+            let name = to_wire(name, map).map_err(|why| self.bad_name(path, why))?;
+            if !remote.is_empty() {
+                remote.push('\\');
+            }
+            remote.push_str(&name);
+        }
+        check_length(&remote).map_err(|why| self.bad_name(path, why))?;
+        Ok(remote)
+    }
+
+    fn bad_name(&self, path: &RelPath, why: &str) -> Error {
+        let error = self.fault(ErrorKind::Unsupported, "name", path, why);
+        if self.smb.server.login.map_names {
+            return error;
+        }
+        error.with_hint("--smb-map-names replaces such characters as mount.cifs does")
+    }
+
+    /// The path on the share of `name` beside `path`.
+    pub(super) fn beside(&self, path: &RelPath, name: &[u8]) -> Result<String> {
+        let mut remote = self.remote(path)?;
+        remote.truncate(remote.rfind('\\').map_or(0, |at| at + 1));
+        // Staging names are plain text.
+        remote.push_str(&String::from_utf8_lossy(name));
+        Ok(remote)
+    }
+
+    /// The name under which the entry lies in its directory.
+    pub(super) fn name_of<'a>(&'a self, path: &'a RelPath) -> &'a [u8] {
+        if path.is_root() { self.root.last().map(Vec::as_slice).unwrap_or_default() } else { path.name() }
+    }
+
+    /// The paths on the share of the directories above the root, outermost first.
+    pub(super) fn above(&self) -> Result<Vec<String>> {
+        let root = self.remote(&RelPath::root())?;
+        Ok(root.match_indices('\\').map(|(at, _)| root[..at].to_owned()).collect())
+    }
+
+    /// The location of an entry, for messages.
+    pub(super) fn shown(&self, path: &RelPath) -> Vec<u8> {
+        let mut shown = self.smb.server.login.server.to_string().into_bytes();
+        for name in self.root.iter().map(Vec::as_slice).chain(path.components()) {
+            shown.push(b'/');
+            shown.extend_from_slice(name);
+        }
+        shown
+    }
+
+    /// The error of the server or of the connection for the entry at `path`.
+    pub(super) fn error(&self, operation: &str, path: &RelPath, fault: Fault) -> Error {
+        fault.error(self.side, operation, &self.shown(path))
+    }
+
+    /// An error of haul's own for the entry at `path`.
+    pub(super) fn fault(&self, kind: ErrorKind, operation: &str, path: &RelPath, cause: &str) -> Error {
+        Error::new(kind, self.side, operation, cause).on(self.shown(path))
+    }
+
+    /// Sends a chain, again if a connection is lost.
+    pub(super) async fn run(&self, chain: &[Step]) -> Result<Replies> {
+        self.smb.server.run(chain).await
+    }
+
+    /// The attributes of the entry at `path`, whatever the spelling of its name.
+    pub(super) async fn stat(&self, path: &RelPath) -> Result<Attrs, Fault> {
+        self.stat_at(&self.remote(path)?).await
+    }
+
+    /// The same for a path on the share.
+    pub(super) async fn stat_at(&self, remote: &str) -> Result<Attrs, Fault> {
+        let replies = self.run(&[Step::open(remote, Kind::Any, LOOK), Step::close()]).await?;
+        Ok(Attrs::from(&replies.opened()?))
+    }
+
+    /// The attributes of the entry at `path`, if it has exactly this name.
+    pub(super) async fn find(&self, path: &RelPath) -> Result<Option<Attrs>, Fault> {
+        let Some(parent) = path.parent() else {
+            return match self.stat(path).await {
+                Ok(there) => Ok(Some(there)),
+                Err(fault) if fault.is_missing() => Ok(None),
+                Err(fault) => Err(fault),
+            };
+        };
+        let name =
+            to_wire(path.name(), self.smb.server.login.map_names).map_err(|why| self.bad_name(path, why))?;
+        let chain = [
+            Step::open(&self.remote(&parent)?, Kind::Dir, LIST),
+            Step::list(smb2::types::FileId::SENTINEL, &name, ONE_NAME),
+            Step::close(),
+        ];
+        let replies = self.run(&chain).await?;
+        let told = match replies.opened().and_then(|_| replies.names(1)) {
+            Ok(told) => told.unwrap_or_default(),
+            Err(fault) if fault.is_missing() => return Ok(None),
+            Err(fault) => return Err(fault),
+        };
+        let mut found = parse(&told)?.into_iter();
+        Ok(found.find(|found| found.name == *name).map(|found| found.attrs))
+    }
+
+    /// A name that the server sent.
+    pub(super) fn name_from(&self, name: &str) -> Vec<u8> {
+        from_wire(name, self.smb.server.login.map_names)
+    }
+}

@@ -1,0 +1,163 @@
+//! A share of Samba, held to the promises of sources and sinks.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use haul_core::location::SmbServer;
+use haul_core::{BufferPool, Entry, Links, Place, PlaceRoot, RelPath};
+use haul_smb::{Credentials, Limits, Login, Smb};
+use haul_testkit::conformance::{End, Keeps, OnDisk, OpenSink, OpenSource, Subject, ThroughEnds, World};
+use haul_testkit::smbd::{NEEDS, PASSWORD, SHARE, USER};
+use haul_testkit::{Need, Smbd, SmbdOptions};
+
+/// The share is the directory of all temporary files.
+static SERVER: LazyLock<Smbd> = LazyLock::new(|| Smbd::start(&std::env::temp_dir(), &SmbdOptions::default()));
+
+fn connect(map_names: bool) -> Arc<Smb> {
+    let server = SmbServer {
+        domain: None,
+        user: None,
+        host: "127.0.0.1".to_owned(),
+        port: Some(SERVER.port()),
+        share: SHARE.to_owned(),
+    };
+    let (user, password) = (Some(USER.to_owned()), Some(PASSWORD.to_owned()));
+    let credentials = Credentials { user, password, domain: None };
+    let timeout = Duration::from_secs(30);
+    let login = Login { server, credentials, encrypt: false, map_names, timeout };
+    let limits = Limits { streams: 2, iops: None };
+    Smb::connect(login, limits, &BufferPool::new(64 << 20), Arc::new(|_| {})).unwrap()
+}
+
+/// SMB has times of 100 ns, and neither modes nor owners; Samba follows links itself.
+fn keeps() -> Keeps {
+    Keeps {
+        nanoseconds: false,
+        modes: false,
+        xattrs: false,
+        symlinks: false,
+        fifos: false,
+        sparse: false,
+        symlink_times: false,
+        inodes: false,
+        hard_links: false,
+        ..Keeps::everything()
+    }
+}
+
+/// The functions that open the ends at a place on the disk.
+fn ends(session: &Arc<Smb>, world: &OnDisk) -> (OpenSource, OpenSink) {
+    let root = world.root();
+    let below = root.strip_prefix(std::env::temp_dir()).unwrap();
+    let place = Place { path: below.to_str().unwrap().into(), root: PlaceRoot::Exactly };
+    let (reader, from) = (Arc::clone(session), place.clone());
+    let writer = Arc::clone(session);
+    (
+        Box::new(move || reader.open_source(&from, Links::Kept).unwrap()),
+        Box::new(move |options| writer.open_sink(&place, options).unwrap()),
+    )
+}
+
+/// The files are put and looked at on the disk of the server.
+fn on_disk() -> End {
+    End::new("smb", keeps(), || {
+        let (session, world) = (connect(false), OnDisk::new());
+        let (source, sink) = ends(&session, &world);
+        Subject { world: Box::new(world), source, sink }
+    })
+}
+
+/// The files are put and looked at through the share, as the disk has other names.
+fn mapped() -> End {
+    End::new("smb with mapped names", keeps(), || {
+        let (session, disk) = (connect(true), OnDisk::new());
+        let (source, sink) = ends(&session, &disk);
+        let (reader, writer) = ends(&session, &disk);
+        let world = Mapped { ends: ThroughEnds { source: reader, sink: writer }, _disk: disk };
+        Subject { world: Box::new(world), source, sink }
+    })
+}
+
+struct Mapped {
+    ends: ThroughEnds,
+    _disk: OnDisk,
+}
+
+impl World for Mapped {
+    fn put(&self, entry: &Entry, content: &[u8]) {
+        self.ends.put(entry, content);
+    }
+
+    fn link(&self, path: &RelPath, to: &RelPath) {
+        self.ends.link(path, to);
+    }
+
+    fn remove(&self, path: &RelPath) {
+        self.ends.remove(path);
+    }
+
+    fn look(&self, path: &RelPath) -> Option<(Entry, Vec<u8>)> {
+        self.ends.look(path)
+    }
+
+    fn names(&self) -> Vec<RelPath> {
+        self.ends.names()
+    }
+}
+
+const NO_PLACE: &str = "SMB has no place for such characters, unless they are mapped";
+const NO_TEXT: &str = "SMB has only names that are text";
+
+fn is_skipped() -> bool {
+    let missing = NEEDS.into_iter().find_map(Need::missing);
+    if let Some(why) = &missing {
+        assert!(std::env::var_os("E2E_NO_SKIPS").is_none_or(|value| value != "1"), "{why}");
+        eprintln!("skipped: {why}");
+    }
+    missing.is_some()
+}
+
+#[test]
+fn source() {
+    if !is_skipped() {
+        on_disk()
+            .except(&[
+                ("a_scan_reports_odd_names", NO_PLACE),
+                ("a_scan_reports_invalid_utf8", NO_TEXT),
+                ("odd_names_are_read", NO_PLACE),
+            ])
+            .check_source();
+    }
+}
+
+#[test]
+fn sink() {
+    if !is_skipped() {
+        on_disk()
+            .except(&[
+                ("odd_names_are_written", NO_PLACE),
+                ("invalid_utf8_is_written", NO_TEXT),
+                ("odd_names_are_removed", NO_PLACE),
+            ])
+            .check_sink();
+    }
+}
+
+#[test]
+fn source_with_mapped_names() {
+    if !is_skipped() {
+        mapped()
+            .except(&[("a_scan_reports_invalid_utf8", NO_TEXT), ("odd_names_are_read", NO_TEXT)])
+            .check_source();
+    }
+}
+
+#[test]
+fn sink_with_mapped_names() {
+    if !is_skipped() {
+        mapped().except(&[("invalid_utf8_is_written", NO_TEXT)]).check_sink();
+    }
+}

@@ -1,0 +1,112 @@
+//! A relay in front of an SMB server: it counts frames, looks for words in them, and flips a byte.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+/// A direction of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// From the client to the server.
+    Up,
+    /// From the server to the client.
+    Down,
+}
+
+/// What the relay does, and what it has seen.
+#[derive(Debug, Default)]
+struct Shared {
+    /// The last byte of the frame with this number flips.
+    flips: Option<(Flow, usize)>,
+    /// Words to look for.
+    words: Vec<u8>,
+    seen: AtomicBool,
+    up: AtomicUsize,
+    down: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+/// A relay on a free port of 127.0.0.1. It takes no new connections once it is dropped.
+#[derive(Debug)]
+pub struct SmbRelay {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl SmbRelay {
+    /// A relay to the server at `port`. The last byte of the frame with the number in `flips` flips; `words` are looked
+    /// for in what the client sends.
+    #[must_use]
+    pub fn start(port: u16, flips: Option<(Flow, usize)>, words: &str) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared { flips, words: words.into(), ..Shared::default() });
+        let all = Arc::clone(&shared);
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                if all.is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let server = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
+                let (Ok(client), Ok(server)) = (client, server) else { continue };
+                for (flow, from, to) in [(Flow::Up, &client, &server), (Flow::Down, &server, &client)] {
+                    let (from, to, all) =
+                        (from.try_clone().unwrap(), to.try_clone().unwrap(), Arc::clone(&all));
+                    thread::spawn(move || {
+                        let _ended = pass(flow, &from, &to, &all);
+                        let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+                    });
+                }
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// The port at 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// The frames that clients have sent.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.shared.up.load(Ordering::Relaxed)
+    }
+
+    /// Whether a client has sent the words.
+    #[must_use]
+    pub fn has_seen_words(&self) -> bool {
+        self.shared.seen.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for SmbRelay {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        let _wakes = TcpStream::connect(self.address);
+    }
+}
+
+fn pass(flow: Flow, mut from: &TcpStream, mut to: &TcpStream, shared: &Shared) -> io::Result<()> {
+    loop {
+        let mut head = [0; 4];
+        from.read_exact(&mut head)?;
+        let mut frame = vec![0; u32::from_be_bytes(head) as usize];
+        from.read_exact(&mut frame)?;
+        let counter = if flow == Flow::Up { &shared.up } else { &shared.down };
+        let number = counter.fetch_add(1, Ordering::Relaxed) + 1;
+        if shared.flips == Some((flow, number))
+            && let Some(last) = frame.last_mut()
+        {
+            *last ^= 1;
+        }
+        let words = &shared.words[..];
+        if flow == Flow::Up && !words.is_empty() && frame.windows(words.len()).any(|some| some == words) {
+            shared.seen.store(true, Ordering::Relaxed);
+        }
+        to.write_all(&[&head[..], &frame].concat())?;
+    }
+}
