@@ -130,7 +130,10 @@ fn a_destination_that_lies_does_no_harm() {
 fn a_remote_end_that_lies_to_other_commands_does_no_harm() {
     let here = Scene::new();
     let stage = stage(&here);
-    let lies = sample(&stage, &[("verify", 15), ("verify-far", 10), ("hash", 15), ("within", 15)]);
+    let lies = sample(
+        &stage,
+        &[("verify", 15), ("verify-far", 10), ("hash", 15), ("within", 15), ("pipe", 15), ("pipe-from", 15)],
+    );
     tell(&stage, lies);
 }
 

@@ -61,6 +61,8 @@ pub const SCENES: &[Scene] = &[
     command("within", "sync FAR:SRC/ FAR:DST/", true),
     command("between", "sync FAR:SRC/ OTHER:DST/", true),
     command("probe", "probe FAR:SRC/ DST/", false),
+    command("pipe", "pipe FAR: --into wc -- tar c SRC/", false),
+    command("pipe-from", "pipe --from FAR: --into wc -- tar c SRC/", false),
 ];
 
 /// The command with this name.
