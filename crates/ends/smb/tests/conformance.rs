@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use haul_core::location::SmbServer;
@@ -13,17 +13,15 @@ use haul_testkit::conformance::{End, Keeps, OnDisk, OpenSink, OpenSource, Subjec
 use haul_testkit::smbd::{NEEDS, PASSWORD, SHARE, USER};
 use haul_testkit::{Need, Smbd, SmbdOptions};
 
-/// The share is the directory of all temporary files.
-static SERVER: LazyLock<Smbd> = LazyLock::new(|| Smbd::start(&std::env::temp_dir(), &SmbdOptions::default()));
+/// A server whose share is the directory of all temporary files. It ends with the test.
+fn start() -> Arc<Smbd> {
+    Arc::new(Smbd::start(&std::env::temp_dir(), &SmbdOptions::default()))
+}
 
-fn connect(map_names: bool) -> Arc<Smb> {
-    let server = SmbServer {
-        domain: None,
-        user: None,
-        host: "127.0.0.1".to_owned(),
-        port: Some(SERVER.port()),
-        share: SHARE.to_owned(),
-    };
+fn connect(server: &Smbd, map_names: bool) -> Arc<Smb> {
+    let port = Some(server.port());
+    let server =
+        SmbServer { domain: None, user: None, host: "127.0.0.1".to_owned(), port, share: SHARE.to_owned() };
     let (user, password) = (Some(USER.to_owned()), Some(PASSWORD.to_owned()));
     let credentials = Credentials { user, password, domain: None };
     let timeout = Duration::from_secs(30);
@@ -63,8 +61,9 @@ fn ends(session: &Arc<Smb>, world: &OnDisk) -> (OpenSource, OpenSink) {
 
 /// The files are put and looked at on the disk of the server.
 fn on_disk() -> End {
-    End::new("smb", keeps(), || {
-        let (session, world) = (connect(false), OnDisk::new());
+    let server = start();
+    End::new("smb", keeps(), move || {
+        let (session, world) = (connect(&server, false), OnDisk::new());
         let (source, sink) = ends(&session, &world);
         Subject { world: Box::new(world), source, sink }
     })
@@ -72,8 +71,9 @@ fn on_disk() -> End {
 
 /// The files are put and looked at through the share, as the disk has other names.
 fn mapped() -> End {
-    End::new("smb with mapped names", keeps(), || {
-        let (session, disk) = (connect(true), OnDisk::new());
+    let server = start();
+    End::new("smb with mapped names", keeps(), move || {
+        let (session, disk) = (connect(&server, true), OnDisk::new());
         let (source, sink) = ends(&session, &disk);
         let (reader, writer) = ends(&session, &disk);
         let world = Mapped { ends: ThroughEnds { source: reader, sink: writer }, _disk: disk };
