@@ -31,6 +31,8 @@ pub(crate) struct Scan {
 
 struct State {
     collecting: ScanBatch,
+    /// The entries that the walk still expects.
+    expected: Option<u64>,
     weight: usize,
     last_cut: Instant,
     /// The number of parts so far.
@@ -54,6 +56,7 @@ impl Scan {
         let scan = Arc::new(Self {
             state: Mutex::new(State {
                 collecting: ScanBatch::default(),
+                expected: None,
                 weight: 0,
                 last_cut: Instant::now(),
                 cut: 0,
@@ -117,6 +120,7 @@ impl Scan {
         let mut parts = Vec::new();
         {
             let mut state = self.state.lock();
+            state.expected = found.expected;
             state.collecting.excluded += found.excluded;
             for left in found.left_out {
                 state.weight += 32 + left.path.as_bytes().len();
@@ -217,10 +221,11 @@ impl State {
     fn cut(&mut self) -> Option<(u64, ScanBatch)> {
         self.last_cut = Instant::now();
         self.weight = 0;
-        let found = std::mem::take(&mut self.collecting);
+        let mut found = std::mem::take(&mut self.collecting);
         if found == ScanBatch::default() {
             return None;
         }
+        found.expected = self.expected;
         let number = self.cut;
         self.cut += 1;
         Some((number, found))

@@ -73,6 +73,8 @@ pub struct Progress {
     pub eta_seconds: Option<f64>,
     /// Whether work may be left that the estimate does not include, because it is not known yet.
     pub eta_is_lower_bound: bool,
+    /// Whether the estimate includes entries that the scan has not found yet, but expects.
+    pub eta_is_extrapolated: bool,
 }
 
 impl Default for Progress {
@@ -89,6 +91,7 @@ impl Default for Progress {
             phase: Phase::Copy,
             eta_seconds: None,
             eta_is_lower_bound: false,
+            eta_is_extrapolated: false,
         }
     }
 }

@@ -164,6 +164,12 @@ impl RelPath {
     pub fn components(&self) -> impl Iterator<Item = &[u8]> {
         self.0.split(|b| *b == b'/').filter(|c| !c.is_empty())
     }
+
+    /// The number of components.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        if self.is_root() { 0 } else { 1 + self.0.iter().filter(|b| **b == b'/').count() }
+    }
 }
 
 /// Whether a component is `.`, `..` or, except the first, empty. Paths can be long and most have no such component, so

@@ -61,6 +61,8 @@ pub struct ScanBatch {
     pub excluded: u64,
     /// The excluded entries, if [`ScanOptions::tells_left_out`] is set.
     pub left_out: Vec<LeftOut>,
+    /// The entries that the scan expects after this batch, as an estimate; `None` if the source cannot tell.
+    pub expected: Option<u64>,
     /// The entries come from an index that an earlier run saved. Only set by a source in this process.
     #[serde(skip)]
     pub told: bool,

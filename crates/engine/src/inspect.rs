@@ -99,6 +99,8 @@ impl Inspection<'_> {
     fn scan(&self, options: &ScanOptions, without: &[RelPath], found: &Sender<Vec<Entry>>) -> Result<()> {
         let visit = |mut batch: ScanBatch| {
             batch.entries.retain(|entry| without.binary_search(&entry.path).is_err());
+            // A list has further paths.
+            batch.expected = batch.expected.filter(|_| self.listed.is_none());
             self.meter.count_found(&batch);
             for failure in batch.errors {
                 self.meter.fail(&failure.path, failure.error);

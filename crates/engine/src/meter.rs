@@ -28,6 +28,8 @@ pub(crate) struct Meter<'a> {
     totals: Mutex<Totals>,
     began: Instant,
     scan_done: AtomicBool,
+    /// The entries that the scan still expects.
+    expected: Mutex<Option<u64>>,
     /// The rate limit.
     pace: Pace,
     pub(crate) bottleneck: Bottleneck,
@@ -96,6 +98,7 @@ impl<'a> Meter<'a> {
             totals: Mutex::default(),
             began: Instant::now(),
             scan_done: AtomicBool::new(false),
+            expected: Mutex::default(),
             pace,
             bottleneck: Bottleneck::new(),
             outlook: Outlook::default(),
@@ -124,6 +127,7 @@ impl<'a> Meter<'a> {
         totals.found += (batch.entries.len() + batch.errors.len()) as u64;
         totals.found_bytes = totals.found_bytes.saturating_add(bytes);
         totals.excluded = totals.excluded.saturating_add(batch.excluded);
+        *self.expected.lock() = batch.expected;
     }
 
     pub(crate) fn set_scan_done(&self, done: bool) {
@@ -213,18 +217,22 @@ impl<'a> Meter<'a> {
         let wire_bytes = connections.wire_bytes.saturating_sub(connections.relayed_bytes);
         // The rate of a run that yields to others is a matter of the moment.
         let limit = self.pace.outbound.rate().filter(|_| !self.pace.yields.load(Ordering::Relaxed));
-        let (at, scan_done) = (self.seconds(), self.scan_done.load(Ordering::Relaxed));
-        let now = Now { at, open: open_files, scan_done, limit, wire_bytes };
+        let now = Now { open: open_files, limit, wire_bytes, ..self.now() };
         let eta = self.outlook.eta(&totals, now);
         self.report(connections, eta);
+    }
+
+    fn now(&self) -> Now {
+        let scan_done = self.scan_done.load(Ordering::Relaxed);
+        Now { at: self.seconds(), scan_done, expected: *self.expected.lock(), ..Now::default() }
     }
 
     /// Reports the progress of a run that only reads.
     pub(crate) fn progress_of_reading(&self, connections: &Connections) {
         let totals = *self.totals();
         let found = Work::new(totals.found, totals.found_bytes);
-        let (read, scan_done) = (*self.read.lock(), self.scan_done.load(Ordering::Relaxed));
-        self.report(connections, self.reading.eta(self.seconds(), found, read, scan_done));
+        let read = *self.read.lock();
+        self.report(connections, self.reading.eta(found, read, self.now()));
     }
 
     fn report(&self, connections: &Connections, eta: Eta) {
@@ -252,6 +260,7 @@ impl<'a> Meter<'a> {
             phase: self.outlook.phase(),
             eta_seconds: eta.seconds,
             eta_is_lower_bound: eta.is_lower_bound,
+            eta_is_extrapolated: eta.is_extrapolated,
         }));
     }
 

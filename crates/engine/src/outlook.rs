@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use haul_core::sync::Mutex;
 use haul_core::{Batch, Phase, Totals};
 
-use crate::eta::{Estimator, FileCost, InProgress, Standing, Throughput, Work, floor};
+use crate::eta::{Estimator, FileCost, InProgress, Standing, Throughput, Work, floor, is_sane};
 use crate::queue::is_large;
 
 /// The rates of content and of wire bytes differ by at most this factor.
@@ -20,10 +20,19 @@ pub(crate) struct Now {
     /// Files that were queued and are neither committed nor failed.
     pub(crate) open: u64,
     pub(crate) scan_done: bool,
+    /// The entries that the scan has not found yet, as far as it can tell.
+    pub(crate) expected: Option<u64>,
     /// The limit of bytes on the wire in a second.
     pub(crate) limit: Option<u64>,
     /// Bytes of content on the wire, once for each.
     pub(crate) wire_bytes: u64,
+}
+
+impl Now {
+    /// The entries that the scan still expects, if it goes on.
+    fn unfound(&self) -> u64 {
+        self.expected.filter(|_| !self.scan_done).unwrap_or(0)
+    }
 }
 
 /// The estimate of the seconds left.
@@ -32,6 +41,22 @@ pub(crate) struct Eta {
     pub(crate) seconds: Option<f64>,
     /// Work may be left that is not known yet.
     pub(crate) is_lower_bound: bool,
+    /// It includes entries that the scan has not found yet.
+    pub(crate) is_extrapolated: bool,
+}
+
+impl Eta {
+    /// At `at` seconds; `more` follows that cannot be estimated.
+    fn new(seconds: Option<f64>, more: bool, at: f64, scan_done: bool, expected: Option<u64>) -> Self {
+        let least = floor(at);
+        // The little that is known says nothing about a run that goes on.
+        let seconds = seconds.filter(|seconds| scan_done || *seconds > least);
+        Self {
+            seconds: seconds.map(|seconds| seconds.max(least)).filter(|seconds| is_sane(*seconds)),
+            is_lower_bound: more || !scan_done && expected.is_none(),
+            is_extrapolated: !scan_done && expected.is_some(),
+        }
+    }
 }
 
 /// Counts what the sink needs, and estimates the seconds left.
@@ -43,6 +68,8 @@ pub(crate) struct Outlook {
     answered_bytes: AtomicU64,
     links: AtomicU64,
     link_bytes: AtomicU64,
+    /// The copy has held the scan back.
+    scan_held: AtomicBool,
     /// More follows after this stage that cannot be estimated yet.
     more_follows: AtomicBool,
     file_cost: Mutex<FileCost>,
@@ -84,13 +111,19 @@ impl Outlook {
         self.link_bytes.fetch_add(len, Ordering::Relaxed);
     }
 
+    /// From now on the scan is only as fast as the copy.
+    pub(crate) fn set_scan_held(&self) {
+        self.scan_held.store(true, Ordering::Relaxed);
+    }
+
     /// A worker took a batch.
     pub(crate) fn begin_batch(&self, batch: &Arc<Batch>, at: f64) {
         self.in_progress.lock().begin(number(batch), work(batch), at);
     }
 
-    /// Counts a batch for which a worker took this long.
-    pub(crate) fn count_batch(&self, batch: &Batch, seconds: f64) {
+    /// The worker has done its part of the batch, and took this long.
+    pub(crate) fn sent_batch(&self, batch: &Arc<Batch>, seconds: f64, at: f64) {
+        self.in_progress.lock().sent(number(batch), at);
         self.file_cost.lock().add(work(batch), seconds);
     }
 
@@ -128,18 +161,18 @@ impl Outlook {
     pub(crate) fn eta(&self, totals: &Totals, now: Now) -> Eta {
         let mut state = self.state.lock();
         if state.is_over {
-            return Eta { seconds: Some(0.0), is_lower_bound: false };
+            return Eta { seconds: Some(0.0), ..Eta::default() };
         }
         let passed = (now.at - state.since).max(0.0);
         let more = self.more_follows.load(Ordering::Relaxed);
-        let (seconds, is_lower_bound) = match state.phase {
+        let (seconds, more) = match state.phase {
             Phase::Copy | Phase::Link => {
-                let standing = self.standing(totals, now);
-                state.estimator.observe(&standing);
                 let file_cost = self.file_cost.lock();
+                let standing = self.standing(totals, now, &file_cost);
+                state.estimator.observe(&standing);
                 state.finish = state.estimator.seconds_to_finish(&standing, &file_cost);
                 let seconds = state.estimator.seconds_left(&standing, &file_cost);
-                (seconds.map(|seconds| seconds + state.finish), more || !now.scan_done)
+                (seconds.map(|seconds| seconds + state.finish), more)
             }
             Phase::Delete => {
                 let left = state.removals.map(|(count, since)| {
@@ -152,13 +185,10 @@ impl Outlook {
             }
             Phase::Finish => (Some(state.finish - passed), true),
         };
-        let least = floor(now.at);
-        // The little that is known says nothing about a run that goes on.
-        let seconds = seconds.filter(|seconds| now.scan_done || *seconds > least);
-        Eta { seconds: seconds.map(|seconds| seconds.max(least)), is_lower_bound }
+        Eta::new(seconds, more, now.at, now.scan_done, now.expected)
     }
 
-    fn standing(&self, totals: &Totals, now: Now) -> Standing {
+    fn standing(&self, totals: &Totals, now: Now, file_cost: &FileCost) -> Standing {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let settled = [
             totals.copied,
@@ -177,20 +207,22 @@ impl Outlook {
         } else {
             let files = get(&self.needed_files).saturating_sub(now.open);
             let settled = Work { bytes: (sent as f64).min(needed.bytes), ..Work::new(files, 0) };
-            settled.with(self.in_progress.lock().done(now.at))
+            settled.with(self.in_progress.lock().done(now.at, file_cost))
         };
         let compression = sent as f64 / now.wire_bytes.max(1) as f64;
         let compression = if now.wire_bytes == 0 { 1.0 } else { compression.clamp(1.0, MAX_COMPRESSION) };
+        let found = Work::new(totals.found, totals.found_bytes).extrapolated(now.unfound());
         Standing {
             at: now.at,
             is_copying: now.open > 0,
             scan_done: now.scan_done,
-            found: Work::new(totals.found, totals.found_bytes),
+            scan_held: self.scan_held.load(Ordering::Relaxed),
+            found,
             linked_later: Work::new(get(&self.links), get(&self.link_bytes)),
             compared: Work::new(compared, get(&self.answered_bytes).saturating_add(totals.same_bytes)),
             needed,
             done,
-            directories: totals.made as f64,
+            directories: totals.made as f64 * (found.files / compared.max(1) as f64).max(1.0),
             limit: now.limit.map(|limit| limit as f64 * compression),
         }
     }
@@ -207,21 +239,19 @@ fn work(batch: &Batch) -> Work {
     Work::new(files as u64, batch.iter().map(|(entry, slice)| slice.len_in(entry.len)).sum())
 }
 
-/// The estimate of a run that reads content and changes nothing: `done` of `found`, in files and bytes.
+/// The estimate of a run that reads content and changes nothing.
 #[derive(Default)]
 pub(crate) struct ReadingOutlook(Mutex<Throughput>);
 
 impl ReadingOutlook {
-    /// Estimates the seconds left.
-    pub(crate) fn eta(&self, at: f64, found: Work, done: Work, scan_done: bool) -> Eta {
+    /// Estimates the seconds left, with `done` of `found`, in files and bytes.
+    pub(crate) fn eta(&self, found: Work, done: Work, now: Now) -> Eta {
         let mut throughput = self.0.lock();
-        throughput.observe(at, done);
-        let speed = throughput.speed(at, FileCost::default().bytes());
-        let seconds = speed.map(|speed| speed.seconds(found.without(done)).max(floor(at)));
-        Eta {
-            seconds: seconds.filter(|seconds| scan_done || *seconds > floor(at)),
-            is_lower_bound: !scan_done,
-        }
+        throughput.observe(now.at, done);
+        let speed = throughput.speed(now.at, FileCost::default().bytes());
+        let left = found.extrapolated(now.unfound()).without(done);
+        let seconds = speed.map(|speed| speed.seconds(left));
+        Eta::new(seconds, false, now.at, now.scan_done, now.expected)
     }
 }
 
@@ -251,6 +281,26 @@ mod tests {
     }
 
     #[test]
+    fn entries_that_the_scan_expects_count_as_the_mean_of_those_found() {
+        let outlook = Outlook::default();
+        let mut now = Now { expected: Some(5000), ..Now::default() };
+        for second in 1..=50 {
+            now.at = f64::from(second);
+            outlook.eta(&totals(5000, second as u64 * 100), now);
+        }
+        let eta = outlook.eta(&totals(5000, 5000), now);
+        assert!(eta.is_extrapolated && !eta.is_lower_bound, "{eta:?}");
+        assert!((45.0..57.0).contains(&eta.seconds.unwrap()), "{eta:?}");
+        for expected in [u64::MAX, 1 << 60] {
+            now.expected = Some(expected);
+            assert_eq!(outlook.eta(&totals(5000, 5000), now).seconds, None, "no run takes so long");
+        }
+        now.scan_done = true;
+        let eta = outlook.eta(&totals(5000, 5000), now);
+        assert!(!eta.is_extrapolated && eta.seconds.unwrap() <= 1.0, "{eta:?}");
+    }
+
+    #[test]
     fn a_deletion_is_known_once_it_is_counted() {
         let outlook = Outlook::default();
         outlook.set_phase(Phase::Delete, 10.0);
@@ -270,9 +320,12 @@ mod tests {
         let outlook = Outlook::default();
         outlook.set_phase(Phase::Finish, 10.0);
         let now = Now { at: 99.0, scan_done: true, ..Now::default() };
-        assert_eq!(outlook.eta(&totals(1, 1), now), Eta { seconds: Some(1.0), is_lower_bound: true });
+        assert_eq!(
+            outlook.eta(&totals(1, 1), now),
+            Eta { seconds: Some(1.0), is_lower_bound: true, ..Eta::default() }
+        );
         outlook.set_over();
-        assert_eq!(outlook.eta(&totals(1, 1), now), Eta { seconds: Some(0.0), is_lower_bound: false });
+        assert_eq!(outlook.eta(&totals(1, 1), now), Eta { seconds: Some(0.0), ..Eta::default() });
     }
 
     #[test]
@@ -298,11 +351,16 @@ mod tests {
     fn a_run_that_reads_has_a_time_left() {
         let outlook = ReadingOutlook::default();
         let found = Work::new(10, 1000);
-        assert_eq!(outlook.eta(0.2, found, Work::default(), true).seconds, None);
+        let mut now = Now { at: 0.2, scan_done: true, ..Now::default() };
+        assert_eq!(outlook.eta(found, Work::default(), now).seconds, None);
         for second in 1..=10 {
-            outlook.eta(f64::from(second), found, Work::new(second as u64 / 2, second as u64 * 50), true);
+            now.at = f64::from(second);
+            outlook.eta(found, Work::new(second as u64 / 2, second as u64 * 50), now);
         }
-        let eta = outlook.eta(10.0, found, Work::new(5, 500), true);
+        let eta = outlook.eta(found, Work::new(5, 500), now);
         assert!((9.0..11.5).contains(&eta.seconds.unwrap()), "{eta:?}");
+        (now.scan_done, now.expected) = (false, Some(10));
+        let more = outlook.eta(found, Work::new(5, 500), now);
+        assert!(more.is_extrapolated && (24.0..34.0).contains(&more.seconds.unwrap()), "{more:?}");
     }
 }

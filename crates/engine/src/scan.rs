@@ -23,7 +23,9 @@ pub(crate) fn scan(
     let is_listed = list.is_some();
     let scan = |options: &ScanOptions| {
         let starts = starts_of(options);
-        let visit = |batch: ScanBatch| {
+        let visit = |mut batch: ScanBatch| {
+            // A list has further paths.
+            batch.expected = batch.expected.filter(|_| !is_listed);
             // That a listed path is missing does not make the source an empty one.
             if is_listed && batch.entries.is_empty() {
                 return pass_on(run, batch, found);
@@ -72,7 +74,9 @@ fn pass_on(run: &Run<'_>, batch: ScanBatch, found: &Sender<ScanBatch>) -> Contro
     if has_root(&batch) {
         run.expect_root();
     }
-    run.scan_budget.acquire(scan_budget::weight(&batch), || run.stopped());
+    if run.scan_budget.acquire(scan_budget::weight(&batch), || run.stopped()) {
+        run.meter.outlook.set_scan_held();
+    }
     if run.stopped() || found.send(batch).is_err() {
         ControlFlow::Break(())
     } else {

@@ -19,13 +19,16 @@ pub(crate) struct ScanBudget {
 }
 
 impl ScanBudget {
-    /// Waits until a batch of this weight fits, or until `stopped` is true.
-    pub(crate) fn acquire(&self, weight: usize, stopped: impl Fn() -> bool) {
+    /// Waits until a batch of this weight fits, or until `stopped` is true. Returns whether it had to wait.
+    pub(crate) fn acquire(&self, weight: usize, stopped: impl Fn() -> bool) -> bool {
         let mut used = self.used.lock();
+        let mut waited = false;
         while *used > 0 && *used + weight > MAX_WEIGHT && !stopped() {
+            waited = true;
             used = self.freed.wait_timeout(used, CHECK).0;
         }
         *used += weight;
+        waited
     }
 
     /// Gives back the weight of a batch that was processed.
@@ -52,7 +55,7 @@ mod tests {
     #[test]
     fn a_batch_that_does_not_fit_waits() {
         let budget = ScanBudget::default();
-        budget.acquire(MAX_WEIGHT * 2, || false);
+        assert!(!budget.acquire(MAX_WEIGHT * 2, || false));
         budget.acquire(1, || true);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| budget.acquire(5, || false));

@@ -37,12 +37,15 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
         }
         let begun = Instant::now();
         run.meter.outlook.begin_batch(&batch, run.meter.seconds());
-        let count = || run.meter.outlook.count_batch(&batch, begun.elapsed().as_secs_f64());
+        let sent = || {
+            let (seconds, now) = (begun.elapsed().as_secs_f64(), run.meter.seconds());
+            run.meter.outlook.sent_batch(&batch, seconds, now);
+        };
         let fetching = run.sink_caps.fetches.then(|| run.meter.bottleneck.begin(Activity::Writing));
         let unfetched = if run.sink_caps.fetches { run.sink.fetch(&batch, done) } else { Some(done) };
         drop(fetching);
         let Some(done) = unfetched else {
-            count();
+            sent();
             continue;
         };
         let reading = run.meter.bottleneck.begin(Activity::Reading);
@@ -57,7 +60,6 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
                 matched.store(same, Ordering::Relaxed);
                 let _writing = run.meter.bottleneck.begin(Activity::Writing);
                 run.sink.write(data, done);
-                count();
             }
             Err(error) => {
                 let is_final = error.retry() == Retry::Never;
@@ -67,6 +69,7 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
                 done(batch.slices.iter().map(|_| Err(error.clone())).collect());
             }
         }
+        sent();
     }
 }
 

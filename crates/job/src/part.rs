@@ -48,7 +48,15 @@ impl Reporter for PartReporter<'_> {
                 // Only the end of the last part is the end.
                 let eta_seconds = progress.eta_seconds.filter(|seconds| self.last || *seconds > 0.0);
                 let eta_is_lower_bound = progress.eta_is_lower_bound || !self.last;
-                let progress = Progress { totals, scan_done, eta_seconds, eta_is_lower_bound, ..*progress };
+                let eta_is_extrapolated = progress.eta_is_extrapolated && self.last;
+                let progress = Progress {
+                    totals,
+                    scan_done,
+                    eta_seconds,
+                    eta_is_lower_bound,
+                    eta_is_extrapolated,
+                    ..*progress
+                };
                 self.observer.progress(&progress);
             }
             Event::InFlight(path) => self.observer.in_flight(&self.name(path)),

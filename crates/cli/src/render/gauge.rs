@@ -109,8 +109,12 @@ fn amount_parts(progress: &Progress) -> Vec<String> {
 fn pace_parts(progress: &Progress) -> Vec<String> {
     let mut parts = vec![elapsed(progress.seconds)];
     if let Some(seconds) = progress.eta_seconds {
-        let least = if progress.eta_is_lower_bound { "at least " } else { "" };
-        parts.push(format!("{least}{} left", duration(seconds)));
+        let how = match (progress.eta_is_extrapolated, progress.eta_is_lower_bound) {
+            (true, _) => "about ",
+            (false, true) => "at least ",
+            (false, false) => "",
+        };
+        parts.push(format!("{how}{} left", duration(seconds)));
     }
     parts.push(rate(progress.rate));
     let held_by = progress.tcp.and_then(|tcp| tcp.held_by).filter(|_| progress.limit == Limit::Link);
@@ -205,6 +209,15 @@ mod tests {
                     "3 failed · 61,017 of 122,036 entries… · 2.00 GiB of 5.00 GiB…",
                     "  00:01:23 · at least 00:02:05 left · 26.00 MiB/s · limit: --iops · 8 streams",
                     "  backups/2026-11-23/db1/mysql/年度/orders#p#p2026_11.ibd",
+                ],
+            ),
+            (
+                Progress { eta_is_extrapolated: true, ..scanning },
+                40,
+                [
+                    "3 failed · 61,017 of 122,036 entries…",
+                    "  00:01:23 · about 00:02:05 left",
+                    "  …/db1/mysql/年度/orders#p#p2026_11.ibd",
                 ],
             ),
             (

@@ -85,6 +85,7 @@ enum Line<'a> {
         phase: Phase,
         eta_seconds: Option<f64>,
         eta_is_lower_bound: bool,
+        eta_is_extrapolated: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         in_flight: Option<Name>,
         totals: Totals,
@@ -240,6 +241,7 @@ impl View for Json {
             phase: progress.phase,
             eta_seconds: progress.eta_seconds,
             eta_is_lower_bound: progress.eta_is_lower_bound,
+            eta_is_extrapolated: progress.eta_is_extrapolated,
             in_flight: file.filter(|_| progress.phase == Phase::Copy).map(Name::new),
             totals: progress.totals,
         });

@@ -15,6 +15,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases![
         a_rate_is_kept_over_links_and_on_this_machine,
         a_limit_is_named_from_the_start_and_tells_the_time_left,
+        the_time_left_includes_what_the_scan_has_not_found,
         a_low_rate_with_many_streams_is_no_dead_connection,
         a_rate_that_makes_no_sense_is_exit_2,
         a_limit_is_changed_while_it_runs,
@@ -78,6 +79,25 @@ fn a_limit_is_named_from_the_start_and_tells_the_time_left() {
         let run = run.finish().expect_success();
         let named = events(&run).iter().any(|line| line["limit"] == "iops");
         assert!(named, "{way:?}: {run}");
+    }
+}
+
+fn the_time_left_includes_what_the_scan_has_not_found() {
+    for way in [Way::Local, Way::Push, Way::Pull] {
+        let scene = Scene::new();
+        let source = scene.tree("src");
+        source.many("many", 5000, 10..20);
+        let run = scene.copy(way, source.path(), &scene.join("dst")).arg("--iops=2000");
+        let run = run.finish().expect_success();
+        let progress: Vec<Value> =
+            events(&run).into_iter().filter(|line| line["type"] == "progress").collect();
+        let is = |line: &Value, name: &str| line[name].as_bool().unwrap();
+        let extrapolated = progress.iter().filter(|line| is(line, "eta_is_extrapolated"));
+        let told = extrapolated.clone().any(|line| {
+            line["eta_seconds"].as_f64().is_some_and(|left| left > 0.0) && !is(line, "eta_is_lower_bound")
+        });
+        assert!(told, "{way:?}: {progress:?}");
+        assert!(extrapolated.clone().all(|line| !is(line, "scan_done")), "{way:?}: {progress:?}");
     }
 }
 

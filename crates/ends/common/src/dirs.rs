@@ -38,7 +38,7 @@ impl Dirs {
             locking.extend(locked);
             Ok(set(&open)?)
         })?;
-        locking.sort_by_key(|entry| std::cmp::Reverse(entry.path.components().count()));
+        locking.sort_by_key(|entry| std::cmp::Reverse(entry.path.depth()));
         set(&locking)
     }
 }

@@ -21,6 +21,7 @@ use super::reply::{lost, unless_lost};
 use super::rules;
 use super::tree::Tree;
 use haul_core::staging::is_staging_name;
+use haul_ends::forecast::Forecast;
 use haul_ends::frontier::Frontier;
 
 /// Entries handed over at a time.
@@ -39,6 +40,7 @@ struct Walk<'a> {
     top: DirRules,
     visit: ScanVisit<'a>,
     folders: Frontier<Folder>,
+    forecast: Forecast,
 }
 
 /// A directory that is to be listed.
@@ -61,7 +63,8 @@ pub(super) fn walk(tree: &Tree, options: &ScanOptions, visit: ScanVisit<'_>) -> 
         tree.pool().note("SFTP tells owners by number only: --owner-by-name has no effect on this source");
     }
     let (filter, top) = Filter::open(&options.rules, |names| rules::above(tree, names))?;
-    let walk = Walk { tree, options, filter, top, visit, folders: Frontier::default() };
+    let (folders, forecast) = (Frontier::default(), Forecast::default());
+    let walk = Walk { tree, options, filter, top, visit, folders, forecast };
     let first = walk.starts()?;
     if (walk.visit)(first).is_break() {
         return Ok(());
@@ -91,7 +94,7 @@ impl Walk<'_> {
                 Ok(Some(entry)) if !self.excludes_start(&rules, &entry, &mut batch) => {
                     if entry.is_dir() && self.options.lists(path) {
                         match self.lineage_of_start(path)? {
-                            Ok(lineage) => self.folders.add([Folder { path: path.clone(), lineage, rules }]),
+                            Ok(lineage) => self.put(Folder { path: path.clone(), lineage, rules }),
                             Err(error) => {
                                 batch.errors.push(Failure { path: path.clone(), error });
                                 continue;
@@ -110,6 +113,11 @@ impl Walk<'_> {
             }
         }
         Ok(batch)
+    }
+
+    fn put(&self, folder: Folder) {
+        self.forecast.found_folder(folder.path.depth());
+        self.folders.add([folder]);
     }
 
     /// The filter rules of the directory that a start is in.
@@ -140,7 +148,10 @@ impl Walk<'_> {
             match rules {
                 Ok(rules) => kept.push(Folder { rules, ..dir }),
                 Err(error) if error.kind() == ErrorKind::Usage => return Err(error),
-                Err(error) => batch.errors.push(Failure { path: dir.path, error }),
+                Err(error) => {
+                    drop(self.forecast.list(dir.path.depth()));
+                    batch.errors.push(Failure { path: dir.path, error });
+                }
             }
         }
         Ok(kept)
@@ -217,6 +228,7 @@ impl Walk<'_> {
         if count < at_least || count == 0 && batch.excluded == 0 || self.folders.is_stopped() {
             return;
         }
+        batch.expected = self.forecast.expected();
         if let ControlFlow::Break(()) = (self.visit)(std::mem::take(batch)) {
             self.folders.stop();
         }
@@ -227,10 +239,12 @@ impl Walk<'_> {
         let hasher = RandomState::new();
         let reported: Mutex<Vec<HashSet<u64>>> = Mutex::new(vec![HashSet::new(); dirs.len()]);
         let batch = Mutex::new(batch);
+        let listings =
+            Mutex::new(dirs.iter().map(|dir| self.forecast.list(dir.path.depth())).collect::<Vec<_>>());
         let paths: Vec<Vec<u8>> = dirs.iter().map(|dir| self.tree.remote(&dir.path)).collect();
         let failed = self.tree.pool().on_one(|conn| {
             let mut batch = batch.lock();
-            let mut reported = reported.lock();
+            let (mut reported, mut listings) = (reported.lock(), listings.lock());
             if reported.iter().any(|reported| reported.len() >= REMEMBERED) {
                 let why = "the connection was lost while a folder of a million names was listed";
                 return Err(lost(&self.tree.pool().name(), why).with_retry(Retry::Never));
@@ -245,11 +259,13 @@ impl Walk<'_> {
                     }
                     is_new
                 });
+                let before = batch.entries.len();
                 if let Err(error) = self.names(conn, &dirs[at], names, &mut batch) {
                     // These names were not reported, so report them when the directory is listed again.
                     reported[at].retain(|hash| !now.contains(hash));
                     return Err(error);
                 }
+                (before..batch.entries.len()).for_each(|_| listings[at].name(Some(true)));
                 self.hand_over(&mut batch, BATCH);
                 Ok(!self.folders.is_stopped())
             })
@@ -307,7 +323,7 @@ impl Walk<'_> {
                     if is_listed(&entry) {
                         match lineages.next().unwrap_or(Ok(None)) {
                             Ok(lineage) => {
-                                self.folders.add([Folder { path, lineage, rules: folder.rules.clone() }]);
+                                self.put(Folder { path, lineage, rules: folder.rules.clone() });
                             }
                             Err(error) => {
                                 batch.errors.push(Failure { path, error });

@@ -9,6 +9,14 @@ const DIRECTORY: f64 = 0.5;
 const PRECISION: f64 = 0.2;
 const LEAST: std::ops::RangeInclusive<f64> = 0.1..=1.0;
 
+/// An estimate of more seconds, ten years, is none: the numbers of a remote end may be wrong.
+const MOST: f64 = 10.0 * 365.0 * 86_400.0;
+
+/// Whether an estimate of the seconds left says something.
+pub(crate) fn is_sane(seconds: f64) -> bool {
+    (0.0..=MOST).contains(&seconds)
+}
+
 /// The least estimate of the seconds left, of a run that has lasted `seconds`.
 #[must_use]
 pub fn floor(seconds: f64) -> f64 {
@@ -24,7 +32,9 @@ pub(crate) struct Standing {
     pub(crate) is_copying: bool,
     /// The scan has ended.
     pub(crate) scan_done: bool,
-    /// The entries that the scan found.
+    /// The copy has held the scan back; before, the scan took more from what the copy could use.
+    pub(crate) scan_held: bool,
+    /// The entries that the scan found, and those that it expects.
     pub(crate) found: Work,
     /// Of these, further names of files, which are linked when all content is there.
     pub(crate) linked_later: Work,
@@ -34,7 +44,7 @@ pub(crate) struct Standing {
     pub(crate) needed: Work,
     /// Of this content, that which is at the destination.
     pub(crate) done: Work,
-    /// The directories that were made.
+    /// The directories that are made in the whole run.
     pub(crate) directories: f64,
     /// The most bytes of content in a second, if there is a limit.
     pub(crate) limit: Option<f64>,
@@ -47,8 +57,9 @@ pub(crate) struct Estimator {
     /// Seconds in which content was copied.
     copying_seconds: f64,
     copying: Throughput,
-    /// Whether the scan has ended, and whether all entries are compared. Both take from what the copy could use.
-    beside: (bool, bool),
+    /// Whether the scan was held back, whether it has ended, and whether all entries are compared. The scan and the
+    /// comparison take from what the copy could use.
+    beside: (bool, bool, bool),
     /// The first entries were compared. Before that, time passes for the scan.
     has_compared: bool,
     /// Seconds in which entries were only compared.
@@ -68,6 +79,7 @@ impl Estimator {
         }
         self.has_compared = standing.compared.files > 0.0;
         let beside = (
+            standing.scan_held,
             standing.scan_done,
             standing.compared.files + standing.linked_later.files >= standing.found.files,
         );

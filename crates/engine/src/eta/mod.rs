@@ -4,8 +4,9 @@
 //! its bytes ([`FileCost`]) comes from the batches: bundles of small files have many files and few bytes, slices of
 //! large files only bytes. How fast the sum is done comes from the outcomes of the last seconds ([`Throughput`]),
 //! and from how long the batches on their way usually take ([`InProgress`]).
-//! Entries that are not compared yet are expected to need as much content as those before them. Time in which no
-//! content is copied is the cost of comparing.
+//! Entries that are not compared yet are expected to need as much content as those before them; also those that the
+//! source expects, which the scan has not found yet, as the copy holds the scan back. Time in which no content is copied is
+//! the cost of comparing.
 
 mod estimator;
 mod file_cost;
@@ -15,7 +16,7 @@ mod simulation;
 mod throughput;
 
 pub use estimator::floor;
-pub(crate) use estimator::{Estimator, Standing};
+pub(crate) use estimator::{Estimator, Standing, is_sane};
 pub(crate) use file_cost::FileCost;
 pub(crate) use in_progress::InProgress;
 pub(crate) use throughput::{Throughput, Work};

@@ -105,6 +105,7 @@ impl Copy {
             for batch in &mut batches {
                 if batch.left == Work::default() && batch.whole != Work::default() {
                     file_cost.add(batch.whole, now - batch.since);
+                    progress.sent(batch.number, now);
                     outcomes.push_back((now + self.latency, *batch));
                     *batch = Batch::default();
                 }
@@ -156,7 +157,7 @@ impl Copy {
                     found: total,
                     compared: Work { files: compared, bytes: needed.bytes },
                     needed,
-                    done: done.with(progress.done(now)),
+                    done: done.with(progress.done(now, &file_cost)),
                     limit: Some(self.limits.1).filter(|_| self.knows_limit),
                     ..Standing::default()
                 };
@@ -187,7 +188,7 @@ impl Run {
             let Some(estimate) = estimate else { continue };
             assert!(left <= 1.0 || *estimate >= 0.1, "{name}: {estimate} with {left} s to go");
             let is_early = *at < self.seconds * 0.2;
-            assert!(!is_early || *estimate < left * 3.0, "{name}: {estimate} with {left} s to go");
+            assert!(!is_early || *estimate < left * 3.5, "{name}: {estimate} at {at} s with {left} s to go");
         }
     }
 }

@@ -37,6 +37,17 @@ impl Work {
         Self { files: self.files + other.files, bytes: self.bytes + other.bytes }
     }
 
+    /// A part of it.
+    pub(crate) fn part(self, part: f64) -> Self {
+        Self { files: self.files * part, bytes: self.bytes * part }
+    }
+
+    /// This and so many files more, as large as the mean of these.
+    pub(crate) fn extrapolated(self, more: u64) -> Self {
+        let files = self.files + more as f64;
+        if self.files > 0.0 { self.part(files / self.files) } else { self }
+    }
+
     /// As one number, if a file costs as much as this many bytes.
     pub(super) fn cost(self, per_file: f64) -> f64 {
         self.files * per_file + self.bytes

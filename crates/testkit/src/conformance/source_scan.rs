@@ -1,7 +1,7 @@
 //! What a source promises of its root, of scans and of lookups.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use haul_core::filter::{Format, Item, Merge, Prefixes, Rule, Rules};
 use haul_core::{Entry, EntryKind, ErrorKind, RelPath, ScanOptions};
@@ -32,6 +32,7 @@ pub(super) const CASES: &[Case] = cases![
     a_scan_reports_invalid_utf8,
     a_scan_reports_deep_trees,
     a_scan_reports_many_entries,
+    a_scan_expects_about_as_many_entries_as_there_are,
     two_scans_agree,
     break_ends_a_scan,
     a_rule_excludes_a_directory_with_all_below_it,
@@ -246,6 +247,24 @@ fn a_scan_reports_many_entries(bench: &Bench) {
         bench.put(&bench.file(name.as_bytes(), 0));
     }
     assert!(scan(&*bench.source(), &ScanOptions::default()).whole().below() == expected);
+}
+
+fn a_scan_expects_about_as_many_entries_as_there_are(bench: &Bench) {
+    bench.put_root();
+    for number in 0..1200 {
+        bench.put(&bench.file(format!("dir{}/file{number}", number / 100), 0));
+    }
+    let (found, expected) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let result = bench.source().scan(&ScanOptions::default(), &|batch| {
+        let count = batch.entries.len();
+        let before = found.fetch_add(count, Ordering::Relaxed);
+        let all = (before + count) as u64 + batch.expected.unwrap_or(0);
+        expected.fetch_max(all, Ordering::Relaxed);
+        ControlFlow::Continue(())
+    });
+    let (found, expected) = (found.into_inner() as u64, expected.into_inner());
+    // Other threads of the scan may report what this one expects.
+    assert!(result.is_ok() && expected <= found * 2, "{result:?} {found} {expected}");
 }
 
 fn two_scans_agree(bench: &Bench) {

@@ -148,6 +148,7 @@ fn scan() -> Response {
             errors: vec![Failure { path: path("told-error"), error: error(Retry::Never) }],
             excluded: 9,
             left_out: vec![LeftOut { path: path("told-out"), is_dir: false, perishable: false }],
+            expected: Some(u64::MAX),
             told: false,
         },
         last: false,

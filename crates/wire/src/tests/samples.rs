@@ -289,6 +289,7 @@ pub(super) fn responses() -> Vec<Response> {
         errors: vec![Failure { path: path("e"), error: error() }],
         excluded: 9,
         left_out: vec![LeftOut { path: path("f"), is_dir: true, perishable: false }],
+        expected: Some(300),
         told: false,
     };
     let note = MetaNote { what: "owner".to_owned(), cause: "no".to_owned(), count: 3, example: path("a") };

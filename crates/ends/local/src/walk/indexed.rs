@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use haul_core::filter::DirRules;
 use haul_core::{Error, Failure, ScanBatch, Side};
+use haul_ends::forecast::Listing;
 use haul_index::Known;
 use rustix::fs::{Mode, OFlags};
 
@@ -21,6 +22,7 @@ impl<'a> Walk<'a> {
         folder: &Folder,
         rules: &DirRules,
         known: &Known<'_>,
+        forecast: &mut Listing<'_>,
         batch: &mut ScanBatch,
         call: &dyn Fn(),
     ) -> rustix::io::Result<()> {
@@ -46,12 +48,14 @@ impl<'a> Walk<'a> {
                             part.insert(new.with_rules(rules.clone()))
                         }
                     };
-                    self.meet(part, entry.path.name(), batch, call);
+                    forecast.name(self.meet(part, entry.path.name(), batch, call));
                 }
                 Ok(mut entry) => {
                     let names = self.names.as_ref();
                     entry.names = names.map(|names| Box::new(names.of(entry.uid, entry.gid)));
-                    if !batch.excludes(self.options, &self.filter, rules, &entry) {
+                    let is_entry = !batch.excludes(self.options, &self.filter, rules, &entry);
+                    forecast.name(Some(is_entry));
+                    if is_entry {
                         indexed.entries.push(entry);
                     }
                     if indexed.entries.len() >= BATCH {

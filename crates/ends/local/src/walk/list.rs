@@ -6,6 +6,7 @@ use std::thread::{self, Scope};
 use haul_core::source::ScanVisit;
 use haul_core::staging::is_staging_name;
 use haul_core::{RelPath, Result, ScanBatch, ScanOptions};
+use haul_ends::forecast::Forecast;
 use haul_index::Index;
 use rustix::fs::{OFlags, RawDir};
 use rustix::io::Errno;
@@ -33,7 +34,8 @@ pub(crate) fn walk(
     options: &ScanOptions,
     visit: ScanVisit<'_>,
 ) -> Result<()> {
-    let mut walk = Walk::new(tree, threads, index, options, visit)?;
+    let forecast = Forecast::default();
+    let mut walk = Walk::new(tree, threads, index, options, visit, &forecast)?;
     let mut first = ScanBatch::default();
     for path in options.above_starts() {
         if let Ok(at) = tree.root.at(&path)
@@ -87,8 +89,10 @@ impl<'a> Walk<'a> {
                     self.threads.done();
                 }
                 Step::Look(part) => {
+                    let depth = part.path.depth();
                     for name in &part.names {
-                        self.look_up(&part, name, &mut batch, &call);
+                        let is_entry = self.look_up(&part, name, &mut batch, &call);
+                        self.forecast.looked_up(depth, 1, u64::from(is_entry));
                         self.threads.done();
                         self.hand_over(&mut batch, BATCH);
                     }
@@ -109,9 +113,10 @@ impl<'a> Walk<'a> {
         call: &dyn Fn(),
     ) -> rustix::io::Result<()> {
         let path = &folder.path;
+        let mut forecast = self.forecast.list(path.depth());
         let Some(rules) = self.rules_of(folder, batch) else { return Ok(()) };
         if let Some(known) = self.index.and_then(|index| index.folder(path, &folder.stamp)) {
-            return self.list_indexed(folder, &rules, &known, batch, call);
+            return self.list_indexed(folder, &rules, &known, &mut forecast, batch, call);
         }
         let record = self.index.and_then(|index| index.record(path, folder.stamp)).map(Arc::new);
         let _doing = self.tree.doing("list the folder", path);
@@ -141,7 +146,7 @@ impl<'a> Walk<'a> {
                 continue;
             }
             names += 1;
-            self.meet(&mut part, name, batch, call);
+            forecast.name(self.meet(&mut part, name, batch, call));
         }
         part.record.iter().for_each(|record| record.listed(names));
         self.put_off(part);

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use haul_core::filter::{DirRules, Filter};
 use haul_core::source::{OWN_ANCESTOR, ScanVisit};
 use haul_core::{Error, ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions};
+use haul_ends::forecast::Forecast;
 use haul_index::Index;
 use rustix::io::Errno;
 
@@ -40,6 +41,7 @@ pub(super) struct Walk<'a> {
     /// The entries of an earlier run; this walk updates them.
     pub(super) index: Option<&'a Index>,
     visit: ScanVisit<'a>,
+    pub(super) forecast: &'a Forecast,
     stack: Mutex<Stack<'a>>,
     stopped: AtomicBool,
     /// The error that ended the walk.
@@ -57,6 +59,7 @@ impl<'a> Walk<'a> {
         index: Option<&'a Index>,
         options: &'a ScanOptions,
         visit: ScanVisit<'a>,
+        forecast: &'a Forecast,
     ) -> Result<Self> {
         let (filter, top) = Filter::open(&options.rules, |names| rules::above(tree, names))?;
         Ok(Self {
@@ -68,6 +71,7 @@ impl<'a> Walk<'a> {
             names: options.owner_names.then(Names::default),
             index,
             visit,
+            forecast,
             stack: Mutex::default(),
             stopped: AtomicBool::new(false),
             failed: Mutex::default(),
@@ -140,6 +144,7 @@ impl<'a> Walk<'a> {
                     };
                     let most = self.most_held;
                     let (path, at) = (start.clone(), Some(at));
+                    self.forecast.found_folder(path.depth());
                     self.stack.lock().put(Folder { path, at, stamp, lineage, rules_above }, most);
                 }
                 batch.entries.push(entry);
@@ -209,7 +214,8 @@ impl<'a> Walk<'a> {
         self.visit(std::mem::take(batch));
     }
 
-    pub(super) fn visit(&self, batch: ScanBatch) {
+    pub(super) fn visit(&self, mut batch: ScanBatch) {
+        batch.expected = self.forecast.expected();
         if let ControlFlow::Break(()) = (self.visit)(batch) {
             self.stopped.store(true, Ordering::Relaxed);
         }
@@ -220,9 +226,15 @@ impl<'a> Walk<'a> {
         folder.at.clone().map_or_else(|| self.tree.root.at(&folder.path), Ok)
     }
 
-    /// Looks up a name: later if that is a request to a server, unless too many wait already. `call` calls another
-    /// thread.
-    pub(super) fn meet(&self, part: &mut Part<'a>, name: &[u8], batch: &mut ScanBatch, call: &dyn Fn()) {
+    /// Looks up a name, and returns whether it is an entry of the scan; or later (`None`) if that is a request to a
+    /// server, unless too many wait already. `call` calls another thread.
+    pub(super) fn meet(
+        &self,
+        part: &mut Part<'a>,
+        name: &[u8],
+        batch: &mut ScanBatch,
+        call: &dyn Fn(),
+    ) -> Option<bool> {
         if self.tree.is_network_fs() && self.stack.lock().names.len() < MAX_PARTS {
             part.names.push(name.to_vec());
             if part.names.len() == part.most {
@@ -230,9 +242,11 @@ impl<'a> Walk<'a> {
                 self.stack.lock().names.push(full);
                 call();
             }
+            None
         } else {
-            self.look_up(part, name, batch, call);
+            let is_entry = self.look_up(part, name, batch, call);
             self.hand_over(batch, BATCH);
+            Some(is_entry)
         }
     }
 
@@ -243,8 +257,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Looks up one name, and adds its entry to the batch.
-    pub(super) fn look_up(&self, part: &Part<'a>, name: &[u8], batch: &mut ScanBatch, call: &dyn Fn()) {
+    /// Looks up one name, and adds its entry to the batch, if it is one of the scan.
+    pub(super) fn look_up(
+        &self,
+        part: &Part<'a>,
+        name: &[u8],
+        batch: &mut ScanBatch,
+        call: &dyn Fn(),
+    ) -> bool {
         let path = match part.path.join(name) {
             Ok(path) => path,
             Err(bad) => {
@@ -252,27 +272,27 @@ impl<'a> Walk<'a> {
                 let error =
                     root.fault(ErrorKind::Unsupported, "take the path below", parent, &bad.to_string());
                 batch.errors.push(Failure { path: parent.clone(), error });
-                return;
+                return false;
             }
         };
         let at = At { dir: part.dir.clone(), name: name.to_vec() };
         let _doing = self.tree.doing("look at", &path);
         let found = match find(self.tree, &at, path.clone(), self.names.as_ref()) {
             Ok(found) => found,
-            Err(Errno::NOENT) => return,
+            Err(Errno::NOENT) => return false,
             // As with rsync, a link that cannot be followed may be excluded.
             Err(errno) => {
                 let follows = self.tree.root.follows_links();
                 if follows && batch.excludes_path(self.options, &self.filter, &part.rules, &path, false) {
-                    return;
+                    return false;
                 }
                 batch.errors.push(self.failure("look at", &path, errno));
-                return;
+                return false;
             }
         };
         part.record.iter().for_each(|record| record.saw(&found.entry));
         if batch.excludes(self.options, &self.filter, &part.rules, &found.entry) {
-            return;
+            return false;
         }
         let is_listed = found.entry.is_dir()
             && self.dev.is_none_or(|dev| dev == found.entry.dev)
@@ -280,12 +300,14 @@ impl<'a> Walk<'a> {
         if is_listed {
             let Some(lineage) = self.lineage(part.lineage.as_ref(), &found) else {
                 batch.errors.push(self.own_ancestor(&path));
-                return;
+                return false;
             };
+            self.forecast.found_folder(path.depth());
             let (stamp, rules_above) = (found.stamp, part.rules.clone());
             self.stack.lock().put(Folder { path, at: Some(at), stamp, lineage, rules_above }, self.most_held);
             call();
         }
         batch.entries.push(found.entry);
+        true
     }
 }
