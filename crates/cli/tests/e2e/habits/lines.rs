@@ -252,7 +252,7 @@ pub(super) const XBCLOUD: [Line; 20] = [
 ];
 
 pub(super) const LOCATIONS: [Line; 14] = [
-    ("word://x", "only ssh://, sftp://, s3://, gs:// and az://"),
+    ("word://x", "only ssh://, sftp://, smb://, s3://, gs:// and az://"),
     ("rsync://h/module/x", "use host:PATH"),
     ("host::module/x", "use host:PATH"),
     ("s3:bucket/key", "write s3://bucket/key"),
@@ -260,8 +260,8 @@ pub(super) const LOCATIONS: [Line; 14] = [
     (":s3:bucket/key", "write s3://bucket/key"),
     (r"C:\x", "mount the drive"),
     ("D:/x", "mount the drive"),
-    (r"\\server\share", "mount the share"),
-    ("smb://h/share", "mount the share"),
+    (r"\\server\share", "write smb://server/share"),
+    ("cifs://h/share", "write smb://h/share"),
     ("file:///srv/x", "as in /srv/x"),
     ("http://127.0.0.1:9/x", "curl"),
     ("gcs://bucket/key", "write gs://bucket/key"),
