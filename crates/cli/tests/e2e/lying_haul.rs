@@ -152,6 +152,7 @@ fn a_remote_end_that_repeats_a_lie_does_not_keep_the_run() {
         lie("pull", "Response.Read.slices none *"),
         lie("within", "Response.Fetched.streams max *"),
         lie("within", "Response.Fetched.wire_bytes max *"),
+        lie("pipe", "Frame.Response.Write payload-huge *"),
     ];
     for ((_, lie), ended) in tell(&stage, lies) {
         assert!(ended.told && !ended.interrupted, "{lie}: {}", ended.run);

@@ -17,12 +17,13 @@ use super::settings::{PipeSettings, PipeStatus};
 
 /// How often a slice that does not verify is sent again.
 const VERIFY_RETRIES: u32 = 3;
-/// How often a slice is sent again because its connection was lost, as in a copy.
-const CONNECTION_RETRIES: u32 = 50;
+/// How often a slice is sent again because its connection was lost. Fewer times than in a copy: a remote end without
+/// connections ends its program soon.
+const CONNECTION_RETRIES: u32 = 30;
 /// The pause before that, for each loss.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// A slice to move.
 struct Job {
