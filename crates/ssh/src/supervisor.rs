@@ -11,7 +11,7 @@ use crate::dial::{Refused, Trouble};
 pub const TICK: Duration = Duration::from_secs(1);
 /// Logins in progress at once. By default sshd starts to refuse at 10 unauthenticated connections (`MaxStartups`).
 pub const DIALS_AT_ONCE: u32 = 8;
-/// If this process did not run for longer than this, the silence of the other side proves nothing.
+/// If this process did not run for longer than this, or than the timeout, the silence of the other side proves nothing.
 const HELD_UP: Duration = Duration::from_secs(4);
 /// The longest wait between two attempts to open a further connection.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
@@ -29,10 +29,11 @@ pub fn connections_for(round_trip: Duration) -> u32 {
     u32::try_from(4 + round_trip.as_millis() / 5).unwrap_or(u32::MAX).clamp(4, 16)
 }
 
-/// Whether this process was held up, as more than some seconds passed between two checks.
+/// Whether this process was held up (stopped by Ctrl-Z, for instance), as more than some seconds or `timeout` passed
+/// between two checks.
 #[must_use]
-pub fn was_held_up(since_last_check: Duration) -> bool {
-    since_last_check > HELD_UP
+pub fn was_held_up(since_last_check: Duration, timeout: Duration) -> bool {
+    since_last_check > HELD_UP.min(timeout)
 }
 
 /// Why a connection that was silent for this long is lost; `None` if it is not.
@@ -203,7 +204,8 @@ mod tests {
         assert_eq!(silence(limit, limit), None);
         let why = silence(Duration::from_millis(7900), limit);
         assert_eq!(why.as_deref(), Some("no sign of life for 7 seconds"));
-        assert!(!was_held_up(HELD_UP) && was_held_up(HELD_UP * 2));
+        assert!(!was_held_up(HELD_UP, limit) && was_held_up(HELD_UP * 2, limit));
+        assert!(was_held_up(Duration::from_secs(3), Duration::from_secs(2)));
     }
 
     #[test]

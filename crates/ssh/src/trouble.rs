@@ -100,7 +100,10 @@ pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Er
                 last => format!("`{remote_haul} agent` ended with status {code}: {last}"),
             };
             let hint = "the same version of haul must be installed there; another one is named with `--remote-haul PATH`";
-            Refused { trouble: Trouble::Fatal, error: unreachable("run haul at", cause).with_hint(hint) }
+            // haul ends in order without a greeting if its session ends as the connection joins it. The next one finds no
+            // session and begins anew.
+            let trouble = if code == 0 { Trouble::Later } else { Trouble::Fatal };
+            Refused { trouble, error: unreachable("run haul at", cause).with_hint(hint) }
         }
     }
 }
@@ -205,5 +208,6 @@ mod tests {
         let (other, text) = trouble(2, "error: unrecognized subcommand 'agent'");
         assert_eq!(other, Trouble::Fatal);
         assert!(text.contains("status 2: error: unrecognized"), "{text}");
+        assert_eq!(trouble(0, "").0, Trouble::Later);
     }
 }

@@ -164,8 +164,15 @@ fn units_of_network_file_systems_are_found_out() {
                 &scene.by(Way::Local, "sync", slash(source.path()), slash(&copy)).finish().expect_success(),
             )
         };
+        // A file is made to find the unit out, and leaves no trace in the time of its folder.
+        let times = || {
+            let folders = ["", "folder-0", "folder-1", "folder-2"];
+            folders.map(|name| fs::metadata(scene.join("behind/dst").join(name)).unwrap().mtime())
+        };
         sync();
+        let before = times();
         assert_quiet(&sync(), &format!("a unit of {time_unit} ns"));
+        assert_eq!(times(), before);
         source.time("big", 1_600_000_101, 999_999_999);
         assert_eq!(sync().of("copied"), 1);
         assert!(list(&copy).iter().all(|path| !path.to_string_lossy().contains(".haul")), "nothing is left");

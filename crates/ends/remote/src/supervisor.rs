@@ -128,7 +128,7 @@ impl SessionSupervisor {
         let is_responsive = |connection: &&Arc<Connection>| connection.liveness.silent_for() < RESPONSIVE;
         let responsive = connections.iter().filter(is_responsive).count();
         for connection in connections {
-            if was_held_up(elapsed) {
+            if was_held_up(elapsed, self.session.timeout) {
                 connection.liveness.heard();
             }
             connection.heartbeat();

@@ -281,7 +281,7 @@ impl Pool {
             let room = self.room(&state, up);
             state.dialing += room;
             drop(state);
-            let held_up = was_held_up(last.elapsed());
+            let held_up = was_held_up(last.elapsed(), self.timeout);
             last = Instant::now();
             for conn in &conns {
                 if held_up {

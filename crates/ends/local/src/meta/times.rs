@@ -7,11 +7,11 @@
 use haul_core::sync::Mutex;
 use std::collections::HashMap;
 use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use haul_core::staging::{PART, staging_name};
 use haul_core::{SinkOptions, Timestamp};
-use rustix::fs::{AtFlags, Mode, OFlags, Statx, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Mode, OFlags, Statx, Timespec, Timestamps, UTIME_OMIT};
 
 use crate::path::at::At;
 use crate::path::stat::{self, Device};
@@ -158,6 +158,8 @@ fn probe(at: &At, now: &Statx, time: Timestamp, dry_run: bool) -> Option<Timesta
     if dry_run {
         return None;
     }
+    // The file changes the time of the directory, which another thread may compare and the user may want.
+    let before = stat::statx_fresh(dir).ok();
     let name = staging_name(b"\0times", PART);
     let new = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let make = || rustix::fs::openat(dir, &name[..], new, mode);
@@ -173,7 +175,17 @@ fn probe(at: &At, now: &Statx, time: Timestamp, dry_run: bool) -> Option<Timesta
     let kept = set(file);
     at.dir.ops.one();
     let _ = rustix::fs::unlinkat(dir, &name[..], AtFlags::empty());
+    if let Some(before) = before {
+        restore_mtime(dir, stat::mtime(&before));
+    }
     kept
+}
+
+/// Sets the modification time of a directory, as far as that is allowed.
+fn restore_mtime(dir: BorrowedFd<'_>, time: Timestamp) {
+    let spec = |nsec| Timespec { tv_sec: time.sec, tv_nsec: nsec };
+    let times = Timestamps { last_access: spec(UTIME_OMIT), last_modification: spec(time.nsec.into()) };
+    let _ = rustix::fs::utimensat(dir, ".", &times, AtFlags::empty());
 }
 
 #[cfg(test)]
