@@ -118,9 +118,13 @@ mod wildcards;
 mod words;
 
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use haul_testkit::Need;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+/// From here on, the time that a test took is printed: all of them together have to end within some minutes.
+const SLOW: Duration = Duration::from_secs(15);
 
 /// One test: its name, what it needs of the machine, and what it does.
 pub(crate) struct Case {
@@ -150,7 +154,11 @@ impl Case {
         Trial::ignorable_test(self.name, move || {
             let missing: Vec<String> = self.needs.iter().filter_map(|need| need.missing()).collect();
             if missing.is_empty() {
+                let begun = Instant::now();
                 (self.run)();
+                if begun.elapsed() > SLOW {
+                    eprintln!("slow: {} took {} s", self.name, begun.elapsed().as_secs());
+                }
                 return Ok(Completion::Completed);
             }
             let why = missing.join(", ");
