@@ -9,6 +9,11 @@ const DIRECTORY: f64 = 0.5;
 const PRECISION: f64 = 0.2;
 const LEAST: std::ops::RangeInclusive<f64> = 0.1..=1.0;
 
+/// The first outcomes come late and tell little. So an estimate by them waits for this share of the work, at most for
+/// these seconds.
+const FIRST_SHARE: f64 = 0.05;
+const FIRST_SECONDS: f64 = 30.0;
+
 /// An estimate of more seconds, ten years, is none: the numbers of a remote end may be wrong.
 const MOST: f64 = 10.0 * 365.0 * 86_400.0;
 
@@ -104,7 +109,9 @@ impl Estimator {
             left.bytes += unknown.bytes * share(needed.bytes, compared.bytes);
         }
         let comparing = self.comparing.speed(self.comparing_seconds, 1.0);
-        let copying = self.copying.speed(self.copying_seconds, file_cost.bytes());
+        let cost = |work: Work| work.cost(file_cost.bytes());
+        let is_early = self.at < FIRST_SECONDS && cost(done) < FIRST_SHARE * cost(done.with(left));
+        let copying = self.copying.speed(self.copying_seconds, file_cost.bytes()).filter(|_| !is_early);
         let compare_seconds = match comparing {
             Some(speed) => uncompared.files * speed.per_file,
             None if uncompared.files > 0.0 && left == Work::default() => return None,
@@ -125,5 +132,35 @@ impl Estimator {
         let copying = self.copying.speed(self.copying_seconds, file_cost.bytes());
         let per_entry = [comparing, copying].into_iter().flatten().map(|speed| speed.per_file);
         standing.directories * per_entry.fold(0.0, f64::max) * DIRECTORY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_outcomes_tell_no_time_unless_the_run_is_long() {
+        let (mut estimator, cost) = (Estimator::default(), FileCost::default());
+        let all = Work::new(10_000, 0);
+        let mut left = |at: u32, done: u64| {
+            let (at, done) = (f64::from(at), Work::new(done, 0));
+            let (found, compared, needed) = (all, all, all);
+            let files = Standing {
+                at,
+                is_copying: true,
+                scan_done: true,
+                found,
+                compared,
+                needed,
+                done,
+                ..Standing::default()
+            };
+            estimator.observe(&files);
+            estimator.seconds_left(&files, &cost)
+        };
+        assert!((1..=29).all(|at| left(at, u64::from(at) * 17).is_none()), "below a twentieth");
+        assert!((30..=35).all(|at| left(at, u64::from(at) * 10).is_some()), "half a minute has passed");
+        assert!(left(36, 600).is_some());
     }
 }
