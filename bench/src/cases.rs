@@ -127,7 +127,7 @@ const LOCAL: &[&str] = &["haul", "haul --no-fsync", "cp -a", "cp -a + sync -f"];
 const CLIENTS: &[&str] = &["haul to or from a store", "aws", "s5cmd", "rclone s3", "mc"];
 
 /// For one stream.
-const PIPES: &[&str] = &["haul pipe", "haul", "nc", "zstd+nc", "ssh", "ssh -C", "gzip+ssh"];
+const PIPES: &[&str] = &["haul pipe", "haul", "nc", "mbuffer", "zstd+nc", "ssh", "ssh -C", "gzip+ssh"];
 
 /// For links where packing decides.
 const PACKING: &[&str] =

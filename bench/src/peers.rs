@@ -61,6 +61,7 @@ pub(crate) static TOOLS: &[Tool] = &[
     tool("zstd+nc", &["zstd", "nc"], Keeps::Contents, Promise::Copied, |job| {
         pipes::nc(job, "zstd -q -T2 -1 | ", "zstd -q -d | ")
     }),
+    tool("mbuffer", &["mbuffer"], Keeps::Contents, Promise::Copied, pipes::mbuffer),
     tool("ssh", &["ssh"], Keeps::Contents, Promise::Copied, |job| pipes::ssh(job, "", "", "")),
     tool("ssh -C", &["ssh"], Keeps::Contents, Promise::Copied, |job| pipes::ssh(job, " -C", "", "")),
     tool("gzip+ssh", &["gzip", "ssh"], Keeps::Contents, Promise::Copied, |job| {

@@ -41,6 +41,20 @@ pub(crate) fn nc(job: &Job, squeeze: &str, expand: &str) -> Option<Plan> {
     Some(Plan { near: here, listener: Some(listener) })
 }
 
+/// Over one TCP connection in the clear, with buffers at its ends.
+pub(crate) fn mbuffer(job: &Job) -> Option<Plan> {
+    let (ssh, (read, write)) = (job.ssh?, programs(job)?);
+    let options = "mbuffer -q -m 64M -s 256k";
+    match job.route {
+        Route::Push => Some(Plan {
+            near: format!("{read} | {options} -O {}:{NC_PORT}", ssh.host),
+            listener: Some(format!("{options} -I {NC_PORT} | ({write})")),
+        }),
+        // It listens only where it receives, which is not where the listener starts.
+        Route::Pull | Route::Local => None,
+    }
+}
+
 /// Over one ssh connection.
 pub(crate) fn ssh(job: &Job, option: &str, squeeze: &str, expand: &str) -> Option<Plan> {
     let (access, (read, write)) = (job.ssh?, programs(job)?);
