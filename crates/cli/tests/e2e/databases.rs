@@ -41,6 +41,8 @@ impl Server {
             .arg(path("datadir", data))
             .arg(path("socket", &socket))
             .arg(path("pid-file", &run.join("pid")))
+            // A server that starts removes the temporary tables of others.
+            .arg(path("tmpdir", run.path()))
             .args([
                 "--skip-networking",
                 "--skip-grant-tables",
@@ -100,7 +102,9 @@ const TABLES: &Tables = &[("huge", 260_000), ("middle", 60_000), ("small", 2_000
 
 /// Makes a data directory and tells the checksums of its tables: with [`TABLES`], of some 250 MB.
 pub(crate) fn fill(data: &Path, tables: &Tables) -> String {
+    let temporary = Scratch::new();
     let installed = Command::new("mariadb-install-db")
+        .env("TMPDIR", temporary.path())
         .args(["--no-defaults", "--user=root", "--skip-test-db", "--auth-root-authentication-method=normal"])
         .arg(format!("--datadir={}", data.display()))
         .stdin(Stdio::null())
