@@ -362,7 +362,7 @@ fn a_full_disk_of_the_server_is_told() {
     let tree = scene.tree("src");
     (0..8).for_each(|number| drop(tree.file(format!("file{number}"), 3 << 20)));
     let run = scene.haul("copy").arg("--smb-credentials").arg(server.credentials());
-    let run = run.args(["--timeout", "5"]).arg(slash(tree.path())).arg(server.at("dst/")).finish();
+    let run = run.args(["--on-full", "fail"]).arg(slash(tree.path())).arg(server.at("dst/")).finish();
     let run = run.expect_code(5);
     assert!(run.err().contains("No space left"), "{}", run.err());
     for name in fs::read_dir(disk.join("dst")).unwrap().map(|entry| entry.unwrap().file_name()) {
