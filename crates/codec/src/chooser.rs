@@ -9,8 +9,12 @@
 //! Two things cannot be observed and are tried. The rate of a link that is not full is guessed higher and higher, until
 //! a cheaper rung looks as good. A slow remote end looks like a slow link, so a rung that promises more is judged by
 //! its result, and sometimes a rung that promises less is tried.
+//!
+//! Predictions only decide what is tried. A rung that carries less than another one did a moment ago is left, and the
+//! time until it is tried again doubles with each attempt in vain.
 
-use crate::ladder::{Content, LADDER, Rung, START, UNKNOWN};
+use crate::ladder::{Content, LADDER, Rung, SAMPLE_GAIN, START, UNKNOWN};
+use crate::results::Results;
 
 /// The measurements of one window.
 #[derive(Clone, Copy, Debug)]
@@ -43,8 +47,8 @@ const BATCH_WEIGHT: f64 = 0.15;
 const LINK_WEIGHT: f64 = 0.35;
 /// Batches after a step that measure the new rung, not the content.
 const FRESH: u32 = 3;
-/// Windows after which a step is judged; the first one still sends what was compressed before.
-const TRIAL: u32 = 3;
+/// Windows after which a step is judged, not counting the first one: it still sends what was compressed before.
+const TRIAL: u32 = 2;
 /// Windows with a full link until it is checked that the link is the limit. Doubled with each confirmation.
 const DOUBT: u32 = 20;
 /// How much less a rung should yield in this check: more than the natural variation.
@@ -53,14 +57,10 @@ const LESS: f64 = 0.8;
 const SAME: f64 = 0.92;
 /// How fast the remote end's limit is forgotten, per window: it is tried again after some five seconds.
 const FORGET: f64 = 1.004;
-/// A step down that is reverted within so many windows was a mistake.
-const MISTAKE: u32 = 12;
 /// A link that takes this much more than ever before is still ramping up.
 const RISING: f64 = 1.2;
 /// The most windows of a ramp-up.
 const RAMP: u32 = 6;
-/// The most windows that a step down is delayed after mistakes.
-const MAX_DELAY: u32 = 48;
 
 /// A step that is to be judged.
 #[derive(Clone, Copy, Debug)]
@@ -95,12 +95,13 @@ pub(crate) struct Chooser {
     remote: f64,
     /// Windows since the link was the limit.
     slack: u32,
-    delay: u32,
-    since_down: u32,
     trial: Option<Trial>,
     /// Windows with a full link during compression, and how many of them trigger a check.
     full: u32,
     doubt: u32,
+    /// Windows since the last step. The first one still sends what was compressed before.
+    settled: u32,
+    results: Results,
 }
 
 impl Default for Chooser {
@@ -117,11 +118,11 @@ impl Default for Chooser {
             ramp: RAMP,
             remote: f64::INFINITY,
             slack: 0,
-            delay: 0,
-            since_down: MISTAKE,
             trial: None,
             full: 0,
             doubt: DOUBT,
+            settled: 1,
+            results: Results::default(),
         }
     }
 }
@@ -157,15 +158,16 @@ impl Chooser {
     /// A sample of uncompressed content was compressed by LZ4 with this ratio.
     pub(crate) fn sampled(&mut self, ratio: f64) {
         // A short sample offers few matches: the whole would compress somewhat better.
-        let gain = 1.2 * ratio.max(1.0).ln() / self.rungs[1].gain;
+        let gain = 1.2 * ratio.max(1.0).ln() / SAMPLE_GAIN;
         self.content.gain += BATCH_WEIGHT * (gain - self.content.gain);
     }
 
     /// Evaluates a window.
     pub(crate) fn tick(&mut self, sight: &Sight) {
         let (plain, wire) = (sight.plain / sight.seconds, sight.wire / sight.seconds);
-        self.since_down = self.since_down.saturating_add(1);
         self.remote *= FORGET;
+        self.settled = self.settled.saturating_add(1);
+        self.results.pass();
         let waiting = sight.sending + sight.packing;
         let full = sight.sending >= 0.7 && sight.sending >= 0.6 * waiting;
         let rising = wire > self.most * RISING;
@@ -176,6 +178,15 @@ impl Chooser {
             self.link = Some(wire);
             self.choose(sight, plain, wire, false);
             self.link = None;
+            return;
+        }
+        if self.settled < 2 {
+            return;
+        }
+        // If nothing waits, the source is the limit, and the rate says nothing about the rung.
+        let better = if waiting < 0.7 { None } else { self.results.add(self.at, plain, self.content.gain) };
+        if let (Some(better), None) = (better, self.trial) {
+            self.step(better);
             return;
         }
         if let Some(mut trial) = self.trial.take() {
@@ -204,7 +215,7 @@ impl Chooser {
                 // A single window may show a growing buffer.
                 self.firm = self.firm.map(|known| known.max(wire));
             }
-            let eager = self.slack.saturating_sub(self.delay).min(6);
+            let eager = self.slack.min(6);
             // If nothing waits, the source is the limit and there is no hurry.
             let eager = if waiting < 0.7 { eager.min(1) } else { eager };
             let guess = if eager == 0 { 1.0 } else { 1.0 + 0.05 * f64::from(1_u32 << (eager - 1)) };
@@ -226,8 +237,8 @@ impl Chooser {
         let link = if self.odd < 2 {
             known + LINK_WEIGHT * (wire - known)
         } else {
-            (self.odd, self.delay) = (0, 0);
-            (self.full, self.doubt) = (0, DOUBT);
+            (self.odd, self.full, self.doubt) = (0, 0, DOUBT);
+            self.results.forget();
             wire
         };
         self.firm = Some(link);
@@ -288,13 +299,14 @@ impl Chooser {
 
     /// Takes the best rung; a harder one only if that is `allowed`.
     fn choose(&mut self, sight: &Sight, plain: f64, wire: f64, allowed: bool) {
-        let rates = self.rungs.map(|rung| self.predict(&rung, sight, plain));
+        let rate = |at: usize| {
+            let is_open = at == self.at || self.results.allows(at);
+            if is_open { self.predict(&self.rungs[at], sight, plain) } else { 0.0 }
+        };
+        let rates: [f64; LADDER.len()] = std::array::from_fn(rate);
         let best = rates.iter().copied().fold(0.0, f64::max);
         let Some(to) = rates.iter().position(|rate| *rate >= best * AS_GOOD) else { return };
         if to > self.at && allowed && rates[to] > rates[self.at] * BETTER {
-            if self.since_down < MISTAKE {
-                self.delay = (self.delay * 2).clamp(4, MAX_DELAY);
-            }
             self.trial = self.link.map(|link| Trial {
                 windows: 0,
                 from: self.at,
@@ -304,7 +316,6 @@ impl Chooser {
             });
             self.step(to);
         } else if to < self.at {
-            self.since_down = 0;
             self.step(to);
         }
     }
@@ -312,7 +323,7 @@ impl Chooser {
     fn step(&mut self, to: usize) {
         // An estimate from samples alone cannot judge a rung.
         self.fresh = if to == 0 || self.at == 0 { 0 } else { FRESH };
-        self.at = to;
+        (self.at, self.settled) = (to, 0);
     }
 }
 

@@ -3,7 +3,7 @@
 //! Content is compressed as it is sent, batch by batch, and decompressed before anything else reads it: digests are
 //! those of the plain bytes. Read `coder` (one piece), then [`packer`](Packer) (batches, memory, threads). `chooser`
 //! decides how hard to compress, over the rungs of `ladder`, from what `auto` measures of threads, link and CPUs
-//! (`load`).
+//! (`load`), and from what each rung carried (`results`).
 //!
 //! Stored streams are separate: [`frame`] makes standard frames, [`split`] finds them in a stream.
 
@@ -14,6 +14,7 @@ pub mod frame;
 mod ladder;
 mod load;
 mod packer;
+mod results;
 pub mod split;
 
 pub use packer::{Packed, Packer, Sending};
