@@ -1,0 +1,112 @@
+//! Collects the members of a stream while it passes.
+
+use crc_fast::{CrcAlgorithm, checksum_combine};
+use haul_core::SLICE_LEN;
+
+use crate::index::{Fault, Format, Head};
+use crate::record::{Log, Record};
+
+/// The algorithm of [`crate::Piece::crc`].
+const CRC: CrcAlgorithm = CrcAlgorithm::Crc32IsoHdlc;
+
+/// Writes the records of an index.
+pub(crate) struct Builder {
+    log: Log,
+    members: u32,
+    /// The end of the content so far.
+    at: u64,
+    piece: Option<OpenPiece>,
+}
+
+/// A piece that may grow.
+struct OpenPiece {
+    member: u32,
+    start: u64,
+    at: u64,
+    len: u32,
+    crc: crc_fast::Digest,
+}
+
+/// The content of a member that comes next in the stream.
+pub(crate) struct Payload {
+    pub(crate) member: u32,
+    /// Where it belongs in the member: offsets and lengths, the next one last.
+    pub(crate) runs: Vec<(u64, u64)>,
+    /// The CRC-32 of what has passed.
+    pub(crate) crc: u32,
+}
+
+impl Payload {
+    /// Whether all of it has passed. Removes runs without content.
+    pub(crate) fn is_over(&mut self) -> bool {
+        while self.runs.last().is_some_and(|(_, len)| *len == 0) {
+            self.runs.pop();
+        }
+        self.runs.is_empty()
+    }
+}
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Self { log: Log::new(), members: 0, at: 0, piece: None }
+    }
+
+    pub(crate) fn format(&mut self, format: Format) -> Result<(), Fault> {
+        self.log.add(&Record::Format(format))
+    }
+
+    /// A member begins. Returns its number.
+    pub(crate) fn begin(&mut self, head: Head) -> Result<u32, Fault> {
+        self.log.add(&Record::Begin(head))?;
+        self.members = self.members.checked_add(1).ok_or(Fault::TooMany)?;
+        Ok(self.members - 1)
+    }
+
+    /// A member is complete.
+    pub(crate) fn end(&mut self, member: u32, len: u64) -> Result<(), Fault> {
+        self.log.add(&Record::End { member, len })
+    }
+
+    /// Takes content from the front of `bytes`, which are at this offset of the stream. Returns how many bytes.
+    pub(crate) fn take(&mut self, payload: &mut Payload, at: u64, bytes: &[u8]) -> Result<usize, Fault> {
+        let Some((start, left)) = payload.runs.last_mut() else { return Ok(0) };
+        let to_cut = SLICE_LEN - *start % SLICE_LEN;
+        let len = (*left).min(to_cut).min(bytes.len() as u64);
+        let piece = self.piece.get_or_insert_with(|| OpenPiece {
+            member: payload.member,
+            start: *start,
+            at,
+            len: 0,
+            crc: crc_fast::Digest::new(CRC),
+        });
+        piece.crc.update(&bytes[..len as usize]);
+        // A piece is no longer than a slice.
+        piece.len += len as u32;
+        *start += len;
+        *left -= len;
+        if *left == 0 || len == to_cut {
+            let (crc, len) = self.cut()?;
+            payload.crc = checksum_combine(CRC, payload.crc.into(), crc.into(), len.into()) as u32;
+        }
+        Ok(len as usize)
+    }
+
+    /// Ends the piece. Returns its CRC-32 and its length.
+    fn cut(&mut self) -> Result<(u32, u32), Fault> {
+        let Some(piece) = self.piece.take() else { return Ok((0, 0)) };
+        let OpenPiece { member, start, at, len, crc } = piece;
+        let crc = crc.finalize() as u32;
+        self.log.add(&Record::Data { member, gap: at - self.at, start, len, crc })?;
+        self.at = at + u64::from(len);
+        Ok((crc, len))
+    }
+
+    /// The compressed index of a stream of this length, stored in such frames.
+    pub(crate) fn finish(mut self, len: u64, frames: &[u32]) -> Result<Vec<u8>, Fault> {
+        for frame in frames {
+            self.log.add(&Record::Frame(*frame))?;
+        }
+        self.log.add(&Record::Stream(len))?;
+        self.log.finish()
+    }
+}
