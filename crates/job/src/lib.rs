@@ -36,6 +36,7 @@ mod siblings;
 mod state;
 mod stream_ends;
 mod trust;
+mod unpack;
 mod wildcards;
 
 pub use ends::{Ends, Note};
@@ -54,8 +55,9 @@ pub use requests::RequestCounts;
 pub use run::{CopyJob, Outcome, Request};
 pub use share_settings::ShareSettings;
 pub use state::{hosts_dir, logins_dir};
-pub use stream_ends::{PipeProgram, create_file, open_file, run_programs};
+pub use stream_ends::{PipeProgram, create_file, create_index, find_index, open_file, run_programs};
 pub use trust::TrustRequest;
+pub use unpack::unpack;
 pub use wildcards::{
     KeyPattern, MatchingPage, OpenSource, exists_key, is_key_pattern, only_object, open_sources,
 };

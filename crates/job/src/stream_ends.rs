@@ -12,6 +12,7 @@ use haul_core::{
 use haul_program::{ProgramSink, ProgramSource, Run};
 use haul_remote::Peer;
 use haul_streams::get::ReadFile;
+use haul_streams::index_file::SUFFIX;
 use haul_streams::pipe::Pipe;
 use haul_streams::put::FileTarget;
 
@@ -101,6 +102,38 @@ pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
     let (pool, note) = (ends.pool().clone(), Arc::clone(ends.note()));
     let sink = ends.sink(at, &place, &stream_options())?;
     Ok(FileTarget { name: at.to_string(), path, sink, there, pool, note })
+}
+
+/// The location of the index of the file at a location.
+fn index_of(at: &Location) -> Location {
+    let mut index = at.clone();
+    if let Location::Local(path)
+    | Location::Ssh { path, .. }
+    | Location::Sftp { path, .. }
+    | Location::Smb { path, .. } = &mut index
+    {
+        path.extend_from_slice(SUFFIX.as_bytes());
+    }
+    index
+}
+
+/// Opens the index of a file; `None` if it has none.
+///
+/// # Errors
+/// As [`open_file`].
+pub fn find_index(ends: &mut Ends, at: &Location) -> Result<Option<ReadFile>> {
+    match open_file(ends, &index_of(at)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// Opens the index of a file to be written.
+///
+/// # Errors
+/// As [`create_file`].
+pub fn create_index(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
+    create_file(ends, &index_of(at))
 }
 
 /// One end of a pipe: the program, and the host that it runs on; `None` is this machine.

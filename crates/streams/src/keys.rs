@@ -105,11 +105,19 @@ impl Recipients {
     /// # Errors
     /// Those of [`Recipients::encrypt`].
     pub(crate) fn seal(&self, bytes: &[u8]) -> Result<String> {
+        Ok(STANDARD.encode(self.seal_bytes(bytes)?))
+    }
+
+    /// Encrypts a few bytes.
+    ///
+    /// # Errors
+    /// Those of [`Recipients::encrypt`].
+    pub(crate) fn seal_bytes(&self, bytes: &[u8]) -> Result<Vec<u8>> {
         let failed =
-            |error: &std::io::Error| Error::io(Side::Local, "encrypt the digest of the stream", error);
+            |error: &std::io::Error| Error::io(Side::Local, "encrypt the record of the stream", error);
         let mut sealed = self.encrypt(Vec::new())?;
         sealed.write_all(bytes).map_err(|error| failed(&error))?;
-        Ok(STANDARD.encode(sealed.finish().map_err(|error| failed(&error))?))
+        sealed.finish().map_err(|error| failed(&error))
     }
 }
 
@@ -190,10 +198,14 @@ impl Identities {
 
     /// Decrypts the output of [`Recipients::seal`]; `None` if that fails.
     pub(crate) fn unseal(&self, text: &str) -> Option<Vec<u8>> {
-        let sealed = STANDARD.decode(text).ok()?;
+        self.open_bytes(&STANDARD.decode(text).ok()?, MAX_FILE)
+    }
+
+    /// Decrypts up to so many bytes; `None` if that fails.
+    pub(crate) fn open_bytes(&self, sealed: &[u8], most: u64) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
-        let decryptor = Decryptor::new_buffered(&sealed[..]).ok()?;
-        decryptor.decrypt(self.all().ok()?.into_iter()).ok()?.take(MAX_FILE).read_to_end(&mut bytes).ok()?;
+        let decryptor = Decryptor::new_buffered(sealed).ok()?;
+        decryptor.decrypt(self.all().ok()?.into_iter()).ok()?.take(most).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
 }

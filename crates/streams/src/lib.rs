@@ -2,17 +2,19 @@
 //!
 //! Read the modules in this order: [`encoding`] and [`keys`] (streams that are stored compressed or encrypted),
 //! [`sidecar`] (where the digest of a stream is recorded), [`uploads`] (the local records of incomplete uploads),
-//! [`put`] and [`get`] (the streams themselves).
+//! [`put`] and [`get`] (the streams themselves), [`index_file`] and [`unpack`] (the members of a stream).
 
 pub mod encoding;
 mod fifo;
 pub mod get;
+pub mod index_file;
 pub mod keys;
 mod ordered;
 pub mod pipe;
 pub mod put;
 mod sha256;
 pub mod sidecar;
+pub mod unpack;
 pub mod uploads;
 
 pub use fifo::{PipeFolder, widen};

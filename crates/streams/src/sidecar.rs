@@ -220,15 +220,18 @@ pub(crate) fn write(
     }
     // Strings and numbers always serialize.
     let content = serde_json::to_vec(&sidecar).unwrap_or_default();
-    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    let options = PutOptions {
-        headers,
+    client.write_small(&key_of(key), content, &options_beside("application/json", options)).map(drop)
+}
+
+/// The options of an object that is written beside one with `options`.
+pub(crate) fn options_beside(kind: &str, options: &PutOptions) -> PutOptions {
+    PutOptions {
+        headers: vec![("content-type".to_owned(), kind.to_owned())],
         storage_class: options.storage_class.clone(),
         sse: options.sse.clone(),
         sse_kms_key_id: options.sse_kms_key_id.clone(),
         ..PutOptions::default()
-    };
-    client.write_small(&key_of(key), content, &options).map(drop)
+    }
 }
 
 /// Writes the sidecar of an object that was stored unchanged: its [`Proof`] and its ETag.
@@ -309,7 +312,7 @@ fn read(content: &[u8]) -> Option<(StoredRecord, String)> {
 }
 
 /// Some answers quote ETags and some do not.
-fn bare(etag: &str) -> &str {
+pub(crate) fn bare(etag: &str) -> &str {
     etag.trim_matches('"')
 }
 

@@ -10,6 +10,7 @@ use super::config::ConfigArgs;
 use super::copy::{CopyArgs, SyncArgs};
 use super::get::GetArgs;
 use super::hash::HashArgs;
+use super::index_stream::IndexStreamArgs;
 use super::jobs::JobsArgs;
 use super::ls::LsArgs;
 use super::pipe::PipeArgs;
@@ -44,6 +45,7 @@ Examples:
   haul plan /srv/share/                       # analyse the tree
   haul put s3://backups/db1.xb -- mariadb-backup --backup --stream=xbstream
   haul get s3://backups/db1.xb | mbstream -x
+  haul get s3://backups/db1.xb --unpack /restore
   haul pipe db2 --into 'psql shop' -- pg_dump shop    # one program into another
 
 Exit codes:
@@ -71,6 +73,7 @@ pub(crate) enum Command {
     Put(Box<PutArgs>),
     Get(Box<GetArgs>),
     Pipe(Box<PipeArgs>),
+    Index(Box<IndexStreamArgs>),
     Ls(LsArgs),
     Rm(RmArgs),
     Stat(StatArgs),

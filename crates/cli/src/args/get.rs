@@ -18,6 +18,8 @@ Examples:
   haul get s3://backups/db1 --fifo-dir /tmp/fifo & \\
     xbstream -x -C /restore --fifo-streams=4 --fifo-dir=/tmp/fifo
   haul get --identity key.txt s3://backups/pg.tar | tar x -C /restore
+  haul get s3://backups/db1.xb --unpack /restore             # in parallel
+  haul get s3://backups/db1.xb --unpack /restore --member 'shop/orders*'
 
 Objects that `haul put` compressed or encrypted are decompressed and decrypted.
 
@@ -39,6 +41,20 @@ pub(crate) struct GetArgs {
     /// Write each object below SRC to a named pipe that haul creates in DIR
     #[arg(long, value_name = "DIR", conflicts_with = "file", help_heading = "Multiple streams")]
     pub(crate) fifo_dir: Option<PathBuf>,
+    /// Unpack the stream, xbstream or tar, into DIR: its files in parallel, in any order; rerun to resume
+    ///
+    /// DIR is created, or has to be empty. Each file is verified, and renamed into place when it is complete. `haul put`
+    /// has written an index of the stream; without one, the stream is read twice (see `haul index`).
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "fifo_dir", "raw", "manifest"],
+          help_heading = "Members")]
+    pub(crate) unpack: Option<PathBuf>,
+    /// Only the members of the stream that match, and what is below them: 'shop/orders*'; may be repeated with --unpack
+    #[arg(long, value_name = "PATTERN", conflicts_with_all = ["fifo_dir", "raw", "manifest"],
+          help_heading = "Members")]
+    pub(crate) member: Vec<OsString>,
+    /// Unpack into a DIR that is not empty: files of the same names are replaced, and all others stay
+    #[arg(long, requires = "unpack", help_heading = "Members")]
+    pub(crate) merge: bool,
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! `haul ls`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -13,7 +14,8 @@ Examples:
   haul ls -r s3://backups/2026-    # all objects with this prefix
   haul ls 's3://backups/*/db1.xb'  # all objects that match
   haul ls -r --min-age 30d --summarize s3://backups/
-  haul du s3://backups/            # their number and size only";
+  haul du s3://backups/            # their number and size only
+  haul ls s3://backups/db1.xb --members";
 
 /// List objects or a directory: size, time (UTC) and name
 #[derive(Debug, Args)]
@@ -25,6 +27,12 @@ pub(crate) struct LsArgs {
     /// List all that is below, not only one level
     #[arg(short = 'r', long)]
     pub(crate) recursive: bool,
+    /// List the members of a stream of xbstream or tar: size and name
+    #[arg(long, conflicts_with_all = ["recursive", "summarize"])]
+    pub(crate) members: bool,
+    /// With --members: file with the private key of an encrypted stream [default: $AGE_IDENTITY]
+    #[arg(long, value_name = "FILE", requires = "members")]
+    pub(crate) identity: Vec<PathBuf>,
     /// Print the number and the total size of the listed objects or files at the end
     #[arg(long)]
     pub(crate) summarize: bool,

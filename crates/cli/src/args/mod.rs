@@ -20,6 +20,7 @@ mod given;
 mod hash;
 mod host;
 mod index;
+mod index_stream;
 mod jobs;
 mod limits;
 mod link;
@@ -82,6 +83,7 @@ pub(crate) use given::{Given, GivenArgs, HostOptions, NamedLocation, StoreOption
 pub(crate) use hash::HashArgs;
 pub(crate) use host::HostArgs;
 pub(crate) use index::IndexArgs;
+pub(crate) use index_stream::IndexStreamArgs;
 pub(crate) use jobs::{JobsAction, JobsArgs};
 pub(crate) use limits::LimitArgs;
 pub(crate) use link::{ConnectionArgs, LinkArgs};

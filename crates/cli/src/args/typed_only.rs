@@ -1,9 +1,9 @@
 //! What settings can give: the commands that take them, and the options that belong to one run.
 
 /// Commands for locations: they take settings, and `-h` beside other arguments is rsync's --human-readable.
-pub(crate) const COMMANDS: [&str; 15] = [
-    "copy", "sync", "verify", "hash", "put", "get", "pipe", "ls", "rm", "stat", "mb", "rb", "presign",
-    "plan", "probe",
+pub(crate) const COMMANDS: [&str; 16] = [
+    "copy", "sync", "verify", "hash", "put", "get", "pipe", "index", "ls", "rm", "stat", "mb", "rb",
+    "presign", "plan", "probe",
 ];
 
 /// Options that loosen a guard against deletion: a run that deletes more than usual says so itself.
@@ -23,7 +23,8 @@ const OPTIONS: [(&str, &[&str], &str); 4] = [
     ("min-size max-size min-age max-age summarize", &["ls"], RUN),
     (
         "dry-run help version archive files-from index manifest manifest-format sign failed stop-at doctor quick \
-         probe unfit parts part-size part-files lists length fifo-dir fifo-streams resume method from into",
+         probe unfit parts part-size part-files lists length fifo-dir fifo-streams resume method from into \
+         unpack member members merge",
         &[],
         RUN,
     ),

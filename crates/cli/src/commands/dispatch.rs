@@ -1,8 +1,8 @@
 //! Runs the command that was given.
 
 use super::{
-    agent, bucket, completions, config, copy, fifo, get, hash, help, jobs, ls, man, pipe, plan, presign,
-    probe, put, rm, stat, sync, verify,
+    agent, bucket, completions, config, copy, fifo, get, hash, help, jobs, ls, man, members, pipe, plan,
+    presign, probe, put, rm, stat, sync, unpack, verify,
 };
 use crate::args::Command;
 use crate::exit_code::Exit;
@@ -18,9 +18,12 @@ pub(crate) fn run(command: Command) -> Exit {
         Command::Put(args) => put::run(&args),
         Command::Get(args) => match &args.fifo_dir {
             Some(dir) => fifo::run(&args, dir),
+            None if args.unpack.is_some() || !args.member.is_empty() => unpack::run(&args),
             None => get::run(&args),
         },
         Command::Pipe(args) => pipe::run(&args),
+        Command::Index(args) => members::index(&args),
+        Command::Ls(args) if args.members => members::list(&args),
         Command::Ls(args) => ls::run(&args),
         Command::Rm(args) => rm::run(&args),
         Command::Stat(args) => stat::run(&args),

@@ -17,6 +17,7 @@ mod help;
 mod jobs;
 mod ls;
 mod man;
+mod members;
 mod output;
 mod pipe;
 mod plan;
@@ -32,6 +33,7 @@ mod stream;
 mod sync;
 mod targets;
 mod transfer;
+mod unpack;
 mod verify;
 
 pub(crate) use dispatch::run;

@@ -14,6 +14,7 @@ use haul_core::path::printable;
 use haul_core::{Digest, Error, ErrorKind, Limit, Report, Result, Side, Totals};
 use haul_engine::Cancel;
 use haul_job::{Ends, Observer, RequestCounts};
+use haul_members::Fault;
 use haul_object::PutOptions;
 use haul_streams::put::{
     Encode, Input, PutOutcome, PutSettings, PutStatus, PutTarget, StoredObject, StreamGroup, WITH_OTHERS,
@@ -190,6 +191,7 @@ fn put_all(
             input: Some(error),
             targets: Vec::new(),
             sha256: None,
+            unindexed: None,
         });
         let names = names(&stream);
         let mut requests = RequestCounts::default();
@@ -209,7 +211,8 @@ fn put_all(
         };
         let threads: Vec<_> = streams.into_iter().map(start).collect();
         let ended = threads.into_iter().map(|(names, thread)| {
-            let failed = |error| PutOutcome { input: Some(error), targets: Vec::new(), sha256: None };
+            let failed =
+                |error| PutOutcome { input: Some(error), targets: Vec::new(), sha256: None, unindexed: None };
             let ended = thread.and_then(haul_threads::join);
             ended.unwrap_or_else(|error| (names, RequestCounts::default(), failed(error)))
         });
@@ -242,6 +245,11 @@ fn add_outcomes(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], con
     report.interrupted = inputs().any(|error| error.kind() == ErrorKind::Cancelled);
     report.fatal = blamed.filter(|_| !report.interrupted);
     for (names, outcome) in outcomes {
+        if let (Some(fault), Some(name)) = (&outcome.unindexed, names.first())
+            && *fault != Fault::Unknown
+        {
+            console.note(&format!("{name}: stored, without an index of its members: {fault}"));
+        }
         let with_others = outcome.input.as_ref().filter(|error| error.operation() == WITH_OTHERS);
         for (name, made) in names.iter().zip(&outcome.targets) {
             match made {

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use haul_core::{Error, ErrorKind, ObjectPlace, Result, Side};
 use haul_job::{KeyPattern, exists_key, is_key_pattern};
 use haul_object::{Client, Object};
+use haul_streams::index_file;
 use haul_streams::sidecar::{self, Beside};
 use haul_streams::uploads::{self, Owner};
 
@@ -53,7 +54,7 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     Ok(if failed > 0 { Exit::Incomplete } else { Exit::Done })
 }
 
-/// Removes an object and its sidecar object. Returns the number of failures.
+/// Removes an object, its sidecar object and its index. Returns the number of failures.
 fn remove_one(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines) -> Result<usize> {
     if client.head(&place.key)?.is_none() {
         return Err(client.missing(&place.key, "remove"));
@@ -61,6 +62,11 @@ fn remove_one(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines
     let mut keys = vec![place.key.clone()];
     if sidecar::beside(client, &place.key)? == Beside::Sidecar {
         keys.push(sidecar::key_of(&place.key));
+    }
+    // Only haul has use for this name.
+    let index = index_file::key_of(&place.key);
+    if client.head(&index)?.is_some() {
+        keys.push(index);
     }
     remove(client, &keys, args, lines)
 }

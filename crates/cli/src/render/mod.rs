@@ -38,7 +38,7 @@ pub(crate) use lines::Lines;
 pub(crate) use listed::Listed;
 pub(crate) use metadata_difference::metadata_difference;
 pub(crate) use objects::{
-    bucket_line, heading_json, heading_line, object_json, object_line, prefix_json, prefix_line,
+    bucket_line, heading_json, heading_line, member_line, object_json, object_line, prefix_json, prefix_line,
     removed_line, total_json, total_line, upload_line,
 };
 pub(crate) use plan::{Estimated, Planned};

@@ -20,6 +20,11 @@ enum Line<'a> {
     Prefix {
         prefix: &'a str,
     },
+    Member {
+        #[serde(flatten)]
+        name: super::json::Name,
+        len: u64,
+    },
 }
 
 fn json(line: &Line<'_>) -> Vec<u8> {
@@ -48,6 +53,15 @@ pub(crate) fn object_line(object: &Object) -> Vec<u8> {
 /// A common prefix as text.
 pub(crate) fn prefix_line(prefix: &str) -> Vec<u8> {
     format!("{:>12}  {:19}  {}\n", "", "", printable(prefix.as_bytes())).into_bytes()
+}
+
+/// A member of a stream, as text or JSON.
+pub(crate) fn member_line(len: u64, path: &[u8], as_json: bool) -> Vec<u8> {
+    if as_json {
+        let name = super::json::Name::new(path);
+        return json(&Line::Member { name, len });
+    }
+    format!("{:>12}  {}\n", bytes(len), printable(path)).into_bytes()
 }
 
 /// The heading of one of several lists as JSON.

@@ -64,7 +64,7 @@ pub(crate) fn check_get(args: &GetArgs, at: &Location) -> Result<()> {
         let hint = "use `haul copy SRC DST` for another place; write ./NAME if the name has a colon";
         return Err(error.on(file.as_os_str().as_bytes()).with_hint(hint));
     }
-    if args.output.json && args.file.is_none() {
+    if args.output.json && args.file.is_none() && args.unpack.is_none() {
         return Err(usage("write JSON", "the content goes to standard output: give a FILE"));
     }
     if is_object(at) {

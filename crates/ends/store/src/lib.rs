@@ -94,3 +94,9 @@ pub fn open_sink(
         buffers.clone(),
     ))))
 }
+
+/// When an object was written, if the store says so.
+#[must_use]
+pub fn modified(object: &haul_object::Object) -> Option<haul_core::Timestamp> {
+    metadata::modified(&object.modified)
+}

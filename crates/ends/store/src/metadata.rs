@@ -287,7 +287,7 @@ fn rfc3339(time: Timestamp) -> Option<String> {
 }
 
 /// A time as stores write it: RFC 3339 in listings, an HTTP date elsewhere.
-fn modified(text: &str) -> Option<Timestamp> {
+pub(super) fn modified(text: &str) -> Option<Timestamp> {
     let time = text
         .parse::<jiff::Timestamp>()
         .ok()

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use haul_core::{Error, ErrorKind, ObjectPlace, Result, Side};
 use haul_object::{Client, Object};
-use haul_streams::sidecar;
+use haul_streams::{index_file, sidecar};
 
 use super::names::{EACH, MOST_BYTES, Names, is_match, is_wild, literal_start, too_many};
 use crate::errors::usage;
@@ -46,11 +46,12 @@ pub fn only_object(client: &Client, place: &ObjectPlace) -> Result<String> {
     }
 }
 
-/// The keys without those of sidecars, whose streams are among them.
+/// The keys without those of sidecars and indexes, whose streams are among them.
 fn without_sidecars(names: Names) -> Vec<String> {
     let keys: Vec<String> =
         names.sorted().into_iter().map(|named| String::from_utf8_lossy(&named.name).into_owned()).collect();
-    let beside: HashSet<String> = keys.iter().map(|key| sidecar::key_of(key)).collect();
+    let beside: HashSet<String> =
+        keys.iter().flat_map(|key| [sidecar::key_of(key), index_file::key_of(key)]).collect();
     keys.into_iter().filter(|key| !beside.contains(key)).collect()
 }
 

@@ -45,6 +45,8 @@ pub(super) struct Decoder<'a> {
     name: &'a str,
     status: &'a GetStatus,
     checked: &'a Cell<Option<Checked>>,
+    /// The lengths of the frames.
+    lens: Vec<u32>,
 }
 
 enum DecodeSource<'a> {
@@ -81,7 +83,8 @@ impl<'a> Decoder<'a> {
                 DecodeSource::Packed(Box::new((format, splitter, frames)))
             }
         };
-        Ok(Self { source, hasher: blake3::Hasher::new(), len: 0, expected, name, status, checked })
+        let (hasher, lens) = (blake3::Hasher::new(), Vec::new());
+        Ok(Self { source, hasher, len: 0, expected, name, status, checked, lens })
     }
 
     /// The digest that the decoded stream is compared with, if one is recorded.
@@ -102,7 +105,7 @@ impl Pieces for Decoder<'_> {
     fn next(&mut self) -> Result<Option<Vec<u8>>> {
         let plain = match &mut self.source {
             DecodeSource::Plain(source) => some_of(source),
-            DecodeSource::Packed(frames) => next_frame(frames)?,
+            DecodeSource::Packed(frames) => next_frame(frames, &mut self.lens)?,
         };
         let plain = plain.map_err(|error| failed(error, self.name))?;
         if let Some(plain) = &plain {
@@ -117,6 +120,7 @@ impl Pieces for Decoder<'_> {
         let wrong = |cause: String| {
             Error::new(ErrorKind::Corrupt, Side::Source, "verify the stream", cause).on(self.name)
         };
+        *self.status.frames.lock() = std::mem::take(&mut self.lens);
         let stored = self.checked.get().ok_or_else(|| wrong("something follows its end".to_owned()))?;
         let Some(expected) = self.expected else { return Ok(stored) };
         let found = Digest(*self.hasher.finalize().as_bytes());
@@ -135,12 +139,16 @@ fn some_of(source: &mut dyn BufRead) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// The next decompressed frame; keeps as many others in work as there may be.
-fn next_frame(frames: &mut Frames<'_>) -> Result<io::Result<Option<Vec<u8>>>> {
+fn next_frame(frames: &mut Frames<'_>, lens: &mut Vec<u32>) -> Result<io::Result<Option<Vec<u8>>>> {
     let (format, splitter, ordered) = frames;
     while !ordered.is_full() {
         match splitter.next_unit() {
             Ok(None) => break,
-            Ok(Some(Unit::Frame(frame, len))) => ordered.submit((*format, frame, len)),
+            Ok(Some(Unit::Frame(frame, len))) => {
+                // A frame has at most a few MiB.
+                lens.push(frame.len() as u32);
+                ordered.submit((*format, frame, len));
+            }
             Ok(Some(Unit::Plain(plain))) => ordered.put(Ok(plain)),
             // The frames before the error are valid, and are returned first.
             Err(error) => ordered.put(Err(error)),

@@ -202,6 +202,17 @@ impl Ranges for FileSlices<'_> {
     }
 }
 
+/// Reads a slice of a file, holes filled.
+///
+/// # Errors
+/// As [`get_file`].
+pub(crate) fn read_slice(file: &ReadFile, index: u32, cancel: &AtomicBool) -> Result<Buffer> {
+    let slices = FileSlices { file, cancel };
+    let start = u64::from(index) * SLICE_LEN;
+    let range = start..(start + SLICE_LEN).min(file.entry.len);
+    slices.fetch(range, &AtomicBool::new(false)).map(|fetched| fetched.content)
+}
+
 /// The slices of a file in order.
 struct FilePieces<'a> {
     window: &'a Window<'a>,

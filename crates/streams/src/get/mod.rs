@@ -13,7 +13,9 @@ mod stream_tree;
 mod window;
 
 pub use check::{Check, Checked};
+pub(crate) use file::read_slice;
 pub use file::{ReadFile, get_file};
 pub use output::Output;
 pub use run::{find, get};
+pub(crate) use run::{plain, unknown};
 pub use settings::{GetSettings, GetStatus, Got};

@@ -134,13 +134,13 @@ fn stream(
 
 /// The error for an unencrypted object where an encrypted one was expected: anyone who may write to the bucket can have
 /// replaced it.
-fn plain(name: &str) -> Error {
+pub(crate) fn plain(name: &str) -> Error {
     let cause = "it is not encrypted, and --identity was given";
     let error = Error::new(ErrorKind::Corrupt, Side::Source, "verify", cause).on(name);
     error.with_hint("somebody may have replaced it; --allow-plain takes it as it is")
 }
 
-fn unknown(words: &str, name: &str) -> Error {
+pub(crate) fn unknown(words: &str, name: &str) -> Error {
     let cause = format!("it is stored as `{words}`, which this version does not know");
     let error = Error::new(ErrorKind::Unsupported, Side::Source, "decode", cause).on(name);
     error.with_hint("--raw gets what is stored")

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use haul_core::Digest;
+use haul_core::sync::Mutex;
 
 use super::check::Checked;
 use crate::encoding::Encoding;
@@ -30,6 +31,8 @@ pub struct GetStatus {
     pub plain: AtomicU64,
     /// Bytes that an earlier run left.
     pub resumed: AtomicU64,
+    /// The lengths of the frames, if the stream is compressed in independent frames alone.
+    pub(crate) frames: Mutex<Vec<u32>>,
     /// Whether the get waits for the store, not for the reader.
     pub waits: AtomicBool,
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use age::stream::StreamWriter;
 use haul_codec::frame::{FRAME_LEN, Framer, PACKED_LEN};
 use haul_core::{Digest, Error, Method, Result, Side};
+use haul_members::Fault;
 
 use super::input::Input;
 use crate::encoding::Encoding;
@@ -71,6 +72,8 @@ struct Encoder {
     hasher: blake3::Hasher,
     len: u64,
     ended: bool,
+    /// The lengths of the frames.
+    lens: Vec<u32>,
 }
 
 /// A block of the stream, plain and compressed.
@@ -137,6 +140,7 @@ impl<'a> EncodedInput<'a> {
             hasher: blake3::Hasher::new(),
             len: 0,
             ended: false,
+            lens: Vec::new(),
         };
         Ok((Self { input, encoder: Some(encoder) }, taken))
     }
@@ -158,6 +162,22 @@ impl<'a> EncodedInput<'a> {
     /// Those of [`Input::finish`].
     pub(super) fn finish(&mut self) -> Result<()> {
         self.input.finish()
+    }
+
+    /// The index of the members of the stream, encrypted if the stream is.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) fn index(&mut self) -> std::result::Result<Vec<u8>, Fault> {
+        let lens = self.encoder.as_ref().map(|encoder| &encoder.lens[..]).unwrap_or_default();
+        let packed = self.input.take_scanner().finish(lens)?;
+        match &self.encoder {
+            Some(encoder) if encoder.encode.encoding().encrypted => {
+                let sealed = encoder.encode.recipients.seal_bytes(&packed);
+                sealed.map_err(|error| Fault::Unsupported(0, error.to_string()))
+            }
+            _ => Ok(packed),
+        }
     }
 
     /// How the stream is encoded.
@@ -213,6 +233,10 @@ impl Encoder {
         };
         match (piece, &mut self.cipher) {
             (Some(mut piece), cipher) => {
+                if self.frames.is_some() {
+                    // A frame has about 2 MiB.
+                    self.lens.push(piece.packed.len() as u32);
+                }
                 let bytes = if self.frames.is_some() { &mut piece.packed } else { &mut piece.plain };
                 match cipher {
                     None => std::mem::swap(bytes, &mut self.out),

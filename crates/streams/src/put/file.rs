@@ -14,6 +14,7 @@ use haul_core::{
     Side,
 };
 
+use super::beside::index_beside;
 use super::cut::StreamPart;
 use super::settings::{FileTarget, PutSettings, PutStatus, StoredObject};
 use super::slices::{Piece, Slices, batch, may_repeat};
@@ -163,7 +164,7 @@ impl<'a> FileStream<'a> {
     ///
     /// # Errors
     /// The first error of a slice, or that of the end.
-    pub(super) fn commit(mut self, len: u64) -> Result<StoredObject> {
+    pub(super) fn commit(mut self, len: u64, index: Option<&[u8]>) -> Result<StoredObject> {
         self.slices.close();
         // What no thread has written, if there is none.
         self.slices.work();
@@ -172,6 +173,13 @@ impl<'a> FileStream<'a> {
             None => self.end(len),
         };
         let digest = made.map_err(|error| self.leave(error))?;
+        if let Err(error) = index_beside(self.target, len, index) {
+            let target = self.target;
+            (target.note)(&format!(
+                "{}: it is stored, without an index of its members: {error}",
+                target.name
+            ));
+        }
         self.target.sink.finish()?.notes.iter().for_each(|note| {
             let text = format!("{}: {}", note.what, note.cause);
             (self.target.note)(&text);

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use haul_core::{Digest, Error, ErrorKind, Result, Side};
+use haul_members::Scanner;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::group::StreamGroup;
@@ -31,6 +32,7 @@ pub struct Input {
     name: String,
     cancel: Arc<AtomicBool>,
     sha256: Sha256,
+    scanner: Scanner,
 }
 
 /// One stream of a group.
@@ -54,6 +56,7 @@ impl Input {
             name: "standard input".to_owned(),
             cancel,
             sha256: Sha256::default(),
+            scanner: Scanner::default(),
         }
     }
 
@@ -73,6 +76,7 @@ impl Input {
             name: name.to_owned(),
             cancel,
             sha256: Sha256::default(),
+            scanner: Scanner::default(),
         }
     }
 
@@ -95,6 +99,7 @@ impl Input {
             name: name.to_owned(),
             cancel,
             sha256: Sha256::default(),
+            scanner: Scanner::default(),
         })
     }
 
@@ -109,6 +114,11 @@ impl Input {
     #[must_use]
     pub fn sha256(&self) -> Option<Digest> {
         self.sha256.digest()
+    }
+
+    /// What was noted of the members of the stream.
+    pub(super) fn take_scanner(&mut self) -> Scanner {
+        std::mem::take(&mut self.scanner)
     }
 
     /// Reads some bytes; 0 at the end of the stream.
@@ -137,6 +147,7 @@ impl Input {
                         member.empty = false;
                     }
                     self.sha256.update(&buffer[..len]);
+                    self.scanner.push(&buffer[..len]);
                     return Ok(len);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

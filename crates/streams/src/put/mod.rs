@@ -3,6 +3,7 @@
 //! One thread reads and cuts; each target has threads of its own that send parts (an object) or slices (a file). A
 //! stream that fits one part takes one request. Nothing appears before the input is known to be complete.
 
+mod beside;
 mod cut;
 mod encode;
 mod estimate;
@@ -19,6 +20,7 @@ mod slices;
 mod target;
 mod upstream;
 
+pub use beside::write_file;
 pub use encode::Encode;
 pub use estimate::{RequestEstimate, estimate};
 pub use fifo_inputs::{count_pipes, open_fifos};

@@ -12,6 +12,7 @@ use super::input::Input;
 use super::plan::PartPlan;
 use super::settings::{PutOutcome, PutSettings, PutStatus, PutTarget};
 use super::upstream::Upstream;
+use crate::index_file;
 use crate::sidecar::NewRecord;
 
 /// Moves a stream into its targets, encoded as `encode` says.
@@ -46,11 +47,15 @@ pub fn put(
     let made = fed.and_then(|()| recorded(&mut cutter));
     let (len, crc64) = (cutter.feed().plain_len().unwrap_or(cutter.proof_len()), cutter.crc64());
     let recorded = made.as_ref().ok();
+    // A short stream is read as fast as an index of it.
+    let index = recorded.filter(|_| len > index_file::SHORT).map(|_| cutter.feed().index());
+    let indexed = index.as_ref().and_then(|index| index.as_deref().ok());
     let done = haul_threads::each(ups, "end", |up| match recorded {
-        Some(recorded) => Some(up.commit(recorded, len, crc64)),
+        Some(recorded) => Some(up.commit(recorded, (len, crc64), indexed)),
         None => up.give_up(),
     })?;
-    Ok(PutOutcome { input: made.err(), targets: done, sha256: input.sha256() })
+    let unindexed = index.and_then(std::result::Result::err);
+    Ok(PutOutcome { input: made.err(), targets: done, sha256: input.sha256(), unindexed })
 }
 
 /// Cuts the stream and hands each part to all targets. The caller closes the targets.

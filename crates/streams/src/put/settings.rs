@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use haul_core::{BufferPool, Digest, Error, RelPath, Result, Sink, Source};
+use haul_members::Fault;
 use haul_object::{Client, PutOptions};
 
 use crate::sidecar::Proof;
@@ -111,4 +112,6 @@ pub struct PutOutcome {
     pub targets: Vec<Option<Result<StoredObject>>>,
     /// The SHA-256 of the stream, if the input hashes by it.
     pub sha256: Option<Digest>,
+    /// Why no index of the members was written; `None` for a short stream, too.
+    pub unindexed: Option<Fault>,
 }

@@ -13,6 +13,7 @@ use super::cut::StreamPart;
 use super::resume::{HeldParts, begin_or_resume};
 use super::settings::{ObjectTarget, PutSettings, PutStatus, StoredObject};
 use crate::encoding::{self, Encoding};
+use crate::index_file::{self, IndexFile};
 use crate::sidecar::{self, NewRecord, Plain};
 use crate::uploads::UploadRecord;
 use haul_object::Payload;
@@ -200,11 +201,16 @@ impl<'a> ObjectStream<'a> {
         Ok(())
     }
 
-    /// Completes the upload of a complete input.
+    /// Completes the upload of a complete input, and writes the index of its members.
     ///
     /// # Errors
     /// The first error of a part, or that of the completion.
-    pub(super) fn commit(mut self, recorded: &NewRecord, len: u64, crc64: u64) -> Result<StoredObject> {
+    pub(super) fn commit(
+        mut self,
+        recorded: &NewRecord,
+        (len, crc64): (u64, u64),
+        index: Option<&[u8]>,
+    ) -> Result<StoredObject> {
         if let Some(made) = self.made {
             return Ok(made);
         }
@@ -231,6 +237,12 @@ impl<'a> ObjectStream<'a> {
             record.done();
         }
         sidecar::write(client, key, recorded, &etag, &self.options)?;
+        if let Some(index) = index {
+            let file = IndexFile { etag: sidecar::bare(&etag).to_owned(), len: recorded.stored.len };
+            if let Err(error) = index_file::write(client, key, file.bytes(index), &self.options) {
+                client.notify(&format!("the stream is stored, without an index of its members: {error}"));
+            }
+        }
         Ok(StoredObject { len, proof: recorded.stored, parts: tags.len() as u32 })
     }
 

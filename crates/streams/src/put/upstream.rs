@@ -84,14 +84,19 @@ impl<'a> Upstream<'a> {
         }
     }
 
-    /// Completes the target of a complete input.
+    /// Completes the target of a complete input, and writes the index of its members beside it.
     ///
     /// # Errors
     /// The first error of a part, or that of the completion.
-    pub(super) fn commit(self, recorded: &NewRecord, len: u64, crc64: u64) -> Result<StoredObject> {
+    pub(super) fn commit(
+        self,
+        recorded: &NewRecord,
+        (len, crc64): (u64, u64),
+        index: Option<&[u8]>,
+    ) -> Result<StoredObject> {
         match self {
-            Self::Object(object) => object.commit(recorded, len, crc64),
-            Self::File(file) => file.commit(len),
+            Self::Object(object) => object.commit(recorded, (len, crc64), index),
+            Self::File(file) => file.commit(len, index),
         }
     }
 

@@ -30,7 +30,10 @@ const SETS: [(&str, &[&str]); 11] = [
     // Commands for objects.
     ("objects", &["put", "get", "ls", "rm"]),
     // Commands that use object stores.
-    ("stores", &["copy", "sync", "verify", "hash", "put", "get", "ls", "rm", "stat", "mb", "rb", "presign"]),
+    (
+        "stores",
+        &["copy", "sync", "verify", "hash", "put", "get", "index", "ls", "rm", "stat", "mb", "rb", "presign"],
+    ),
     // Commands with `--json`.
     ("reports", &["copy", "sync", "verify", "plan", "probe", "put", "get", "ls"]),
     // Commands with `--log-file`.

@@ -1,0 +1,35 @@
+//! `haul index`.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use super::{ConnectionArgs, GivenArgs, HostArgs, MemoryArgs, StoreArgs};
+
+const EXAMPLES: &str = "\
+Examples:
+  haul index s3://backups/db1.xb
+  haul get s3://backups/db1.xb --unpack /restore --member 'shop/orders*'
+
+The index is written beside the stream, as SRC.haul-index. `haul put` writes one
+itself.";
+
+/// Read a stream of xbstream or tar once, and write an index of its members beside it
+#[derive(Debug, Args)]
+#[command(args_override_self = true, after_help = EXAMPLES)]
+pub(crate) struct IndexStreamArgs {
+    /// The file or object: PATH, USER@HOST:PATH, sftp://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY,
+    /// az://CONTAINER/KEY
+    #[arg(value_name = "SRC")]
+    pub(crate) source: OsString,
+    #[command(flatten)]
+    pub(crate) given: GivenArgs,
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
+    #[command(flatten)]
+    pub(crate) connections: ConnectionArgs,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+}

@@ -1,0 +1,158 @@
+//! The members of streams: opens a stream with its index, `haul index`, and `haul ls --members`.
+
+use std::sync::Arc;
+
+use haul_core::path::printable;
+use haul_core::{BufferPool, Error, ErrorKind, Location, Result, Side};
+use haul_engine::Cancel;
+use haul_job::{Ends, EndsConfig, Note, create_index, find_index, only_object, open_file};
+use haul_streams::get::{GetSettings, GetStatus, find};
+use haul_streams::put::write_file;
+use haul_streams::unpack::{Found, Stream, open_file as open_file_stream, open_object, write_index};
+
+use crate::args::{
+    ConnectionArgs, DecodeArgs, GivenArgs, HostArgs, IndexStreamArgs, LinkArgs, LsArgs, MemoryArgs, StoreArgs,
+};
+use crate::exit_code::Exit;
+use crate::locations::parse_location;
+use crate::render::{Lines, member_line, print_line};
+use crate::settings::{LinkSettings, check_object, content_memory, identities, store_settings};
+
+/// The memory of `haul ls --members`.
+const LISTING: MemoryArgs = MemoryArgs { max_memory: 128 << 20 };
+
+/// How a stream is reached and decoded.
+pub(super) struct Opening {
+    pub(super) config: EndsConfig,
+    pub(super) settings: Arc<GetSettings>,
+    pub(super) status: Arc<GetStatus>,
+    pub(super) cancel: Cancel,
+    pub(super) note: Note,
+    stores: haul_object::StoreSettings,
+    anew: bool,
+}
+
+/// A stream that is open, and what keeps it so.
+pub(super) struct Opened {
+    pub(super) stream: Stream,
+    pub(super) ends: Ends,
+    pub(super) client: Option<Arc<haul_object::Client>>,
+    key: String,
+}
+
+impl Opening {
+    /// # Errors
+    /// [`ErrorKind::Usage`] if an option is of no use.
+    pub(super) fn new(
+        at: &Location,
+        (store, given): (&StoreArgs, &GivenArgs),
+        (host, connections): (&HostArgs, &ConnectionArgs),
+        memory: &MemoryArgs,
+        decode: &DecodeArgs,
+    ) -> Result<Self> {
+        let content = content_memory(memory, 1, 0)?;
+        let link = LinkArgs::of_stream(host, connections, store.timeout, memory.max_memory);
+        let mut config = LinkSettings::resolve(&link, given)?.config;
+        // Half of the memory is for members on their way, a quarter for blocks of the stream.
+        config.pool = BufferPool::new(content / 4);
+        let settings = GetSettings {
+            memory: content,
+            raw: false,
+            keys: identities(decode)?,
+            encrypted_only: decode.encrypted_only(),
+        };
+        let stores = match at {
+            Location::Object(place) => {
+                check_object(place)?;
+                store_settings(store, given, place)
+            }
+            _ => haul_object::StoreSettings::default(),
+        };
+        Ok(Self {
+            config,
+            settings: Arc::new(settings),
+            status: Arc::default(),
+            cancel: Cancel::default(),
+            note: Arc::new(print_line),
+            stores,
+            anew: false,
+        })
+    }
+
+    /// Opens the stream. An index that has to be made is announced first.
+    ///
+    /// # Errors
+    /// Those of opening it, and of a stream without members.
+    pub(super) fn open(self, at: &Location) -> Result<Opened> {
+        let (flag, note) = (self.cancel.flag(), Arc::clone(&self.note));
+        let memory = self.settings.memory / 4;
+        let mut ends = Ends::new(self.config, Arc::clone(&note), self.cancel.flag());
+        let (stream, client, key) = if let Location::Object(place) = at {
+            let client =
+                Arc::new(haul_object::open(place, Side::Source, &self.stores, flag, Arc::clone(&note))?);
+            let object = find(&client, &only_object(&client, place)?)?;
+            let (key, mtime) = (object.key.clone(), haul_store::modified(&object).unwrap_or_default());
+            let opened = Arc::clone(&client);
+            let stream = open_object(opened, object, mtime, &self.settings, &self.status, self.anew)?;
+            (stream, Some(client), key)
+        } else {
+            let file = open_file(&mut ends, at)?;
+            let beside = if self.anew { None } else { find_index(&mut ends, at)? };
+            let stream = open_file_stream(file, beside.as_ref(), memory, &self.status, &flag)?;
+            (stream, None, String::new())
+        };
+        if let (Found::Made(why), false) = (&stream.found, self.anew) {
+            if let Some(why) = why {
+                note(&format!("the index of the stream is not used: {why}"));
+            }
+            note("the stream had to be read to find its members: `haul index` writes an index of it");
+        }
+        Ok(Opened { stream, ends, client, key })
+    }
+}
+
+/// Writes the index of a stream.
+///
+/// # Errors
+/// Those of reading the stream, and of writing the index.
+pub(super) fn index(args: &IndexStreamArgs) -> Result<Exit> {
+    let at = parse_location(&args.source, &args.given)?;
+    let decode = DecodeArgs { raw: false, identity: Vec::new(), allow_plain: false };
+    let ends = (&args.host, &args.connections);
+    let mut opening = Opening::new(&at, (&args.store, &args.given), ends, &args.memory, &decode)?;
+    opening.anew = true;
+    let Opened { stream, mut ends, client, key } = opening.open(&at)?;
+    let Some(bytes) = stream.made else {
+        let cause = "the stream is encrypted, and its index would not be";
+        let error = Error::new(ErrorKind::Unsupported, Side::Source, "index", cause).on(at.to_string());
+        return Err(error.with_hint("`haul put` writes an index when it encrypts the stream"));
+    };
+    match &client {
+        Some(client) => write_index(client, &key, bytes)?,
+        None => write_file(&create_index(&mut ends, &at)?, &bytes)?,
+    }
+    let (members, format) = (stream.index.members.len(), stream.index.format);
+    let noun = if members == 1 { "member" } else { "members" };
+    print_line(&format!("{members} {noun} of {format} in {}", printable(at.to_string().as_bytes())));
+    Ok(Exit::Done)
+}
+
+/// Lists the members of streams.
+///
+/// # Errors
+/// Those of opening a stream.
+pub(super) fn list(args: &LsArgs) -> Result<Exit> {
+    super::start::each(&args.places, |place| {
+        let at = parse_location(place, &args.given)?;
+        let decode = DecodeArgs { raw: false, identity: args.identity.clone(), allow_plain: true };
+        let connections = ConnectionArgs::default();
+        let ends = (&args.host, &connections);
+        let opening = Opening::new(&at, (&args.store, &args.given), ends, &LISTING, &decode)?;
+        let opened = opening.open(&at)?;
+        let lines = Lines::stdout();
+        for member in &opened.stream.index.members {
+            lines.write(&member_line(member.len, member.head.path.as_bytes(), args.json));
+        }
+        lines.end(Exit::Done)
+    })
+}

@@ -1,0 +1,189 @@
+//! `haul get --unpack` and `--member`.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind as Io, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use haul_core::{BufferPool, Digest, Error, Location, Report, Result, Side};
+use haul_job::{Observer, RequestCounts, unpack};
+use haul_streams::get::{Got, ReadFile, get_file};
+use haul_streams::unpack::{MemberSource, RESERVED};
+
+use super::get_output::{file, names, progress, report, stdout};
+use super::members::{Opened, Opening};
+use super::output::stream_settings;
+use super::start::start_run;
+use super::stream::{report_copied, watched};
+use crate::args::GetArgs;
+use crate::exit_code::Exit;
+use crate::locations::parse_location;
+use crate::render::{Command, Console, Start, Summary};
+use crate::settings::{check_get, usage};
+
+/// The mark in a folder while a stream is unpacked there: it names the stream.
+struct Mark {
+    path: PathBuf,
+}
+
+impl Mark {
+    /// Checks that a stream may be unpacked into `dir`, and marks it.
+    ///
+    /// # Errors
+    /// [`haul_core::ErrorKind::Usage`] if it is not empty and nothing of this stream was unpacked there; errors of making it.
+    fn set(dir: &Path, state: &Digest, merge: bool) -> Result<Self> {
+        let failed = |error: &std::io::Error| {
+            Error::io(Side::Destination, "make", error).on(dir.as_os_str().as_bytes())
+        };
+        fs::create_dir_all(dir).map_err(|error| failed(&error))?;
+        let path = dir.join(std::ffi::OsStr::from_bytes(RESERVED));
+        let wanted = format!("{state}\n");
+        match fs::read(&path) {
+            Ok(found) if found == wanted.as_bytes() => return Ok(Self { path }),
+            Ok(_) if !merge => {
+                let error = usage(
+                    "unpack",
+                    "another stream, or an earlier one of this name, was being unpacked there",
+                );
+                let hint = "finish that run, unpack into another folder, or use --merge";
+                return Err(error.on(dir.as_os_str().as_bytes()).with_hint(hint));
+            }
+            Err(error) if error.kind() != Io::NotFound => return Err(failed(&error)),
+            Ok(_) | Err(_) => {}
+        }
+        if !merge && fs::read_dir(dir).map_err(|error| failed(&error))?.next().is_some() {
+            let error = usage("unpack", "the folder is not empty").on(dir.as_os_str().as_bytes());
+            return Err(error.with_hint("unpack into another one; --merge replaces files of the same names"));
+        }
+        // It has to outlive a crash that what is unpacked outlives.
+        let written = File::create(&path).and_then(|mut mark| {
+            mark.write_all(wanted.as_bytes())?;
+            mark.sync_all()?;
+            File::open(dir)?.sync_all()
+        });
+        written.map_err(|error| failed(&error))?;
+        Ok(Self { path })
+    }
+
+    /// Removes the mark: all is there.
+    fn remove(self) -> Result<()> {
+        let failed = |error: &std::io::Error| {
+            Error::io(Side::Destination, "remove", error).on(self.path.as_os_str().as_bytes())
+        };
+        fs::remove_file(&self.path).map_err(|error| failed(&error))
+    }
+}
+
+/// Unpacks a stream, or writes one of its members.
+///
+/// # Errors
+/// Errors before the run starts; later errors are in the summary.
+pub(super) fn run(args: &GetArgs) -> Result<Exit> {
+    let begun = Instant::now();
+    let at = parse_location(&args.source, &args.given)?;
+    check_get(args, &at)?;
+    let ends = (&args.host, &args.connections);
+    let mut opening = Opening::new(&at, (&args.store, &args.given), ends, &args.memory, &args.decode)?;
+    let written = args.unpack.as_deref().or(args.file.as_deref());
+    let start = Start {
+        command: Command::Get,
+        sources: vec![at.to_string()],
+        destination: written.map(|path| path.display().to_string()),
+        job: None,
+    };
+    let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
+    let (noted, status) = (Arc::clone(&console), Arc::clone(&opening.status));
+    opening.note = Arc::new(move |text| noted.note(text));
+    opening.cancel = cancel.clone();
+    let memory = opening.settings.memory / 2;
+    let opened = watched(&console, || progress(0, &status), || opening.open(&at));
+    let opened = opened.inspect_err(|error| console.ended_by(error))?;
+    let client = opened.client.clone();
+    let ended = match &args.unpack {
+        Some(dir) => into_folder(args, dir, opened, memory, (&console, &cancel)),
+        None => match one(args, opened, memory, (&console, &cancel), &status) {
+            // A reader that closed the pipe needs no message.
+            Ok(Got { checked: None, .. }) => return Ok(Exit::Incomplete),
+            got => Ok(report(got.map(|got| got.len), &status, begun)),
+        },
+    };
+    let mut summary = Summary::new(Command::Get, ended.inspect_err(|error| console.ended_by(error))?);
+    summary.is_of_files = client.is_none();
+    summary.requests = client.map(|client| {
+        let mut requests = RequestCounts::default();
+        requests.add(client.requests());
+        requests
+    });
+    Ok(console.finish(summary))
+}
+
+fn patterns(args: &GetArgs) -> Vec<Vec<u8>> {
+    args.member.iter().map(|pattern| pattern.as_bytes().to_vec()).collect()
+}
+
+/// Unpacks the members into a folder.
+fn into_folder(
+    args: &GetArgs,
+    dir: &Path,
+    opened: Opened,
+    memory: u64,
+    (console, cancel): (&Arc<Console>, &haul_engine::Cancel),
+) -> Result<Report> {
+    let Opened { stream, mut ends, .. } = opened;
+    let has_metadata = stream.index.members.iter().any(|member| member.head.metadata.is_some());
+    let state = stream.state;
+    let source = MemberSource::new(stream, &patterns(args), BufferPool::new(memory))?;
+    let mark = Mark::set(dir, &state, args.merge)?;
+    let at = Location::Local(dir.as_os_str().to_owned().into_vec());
+    let mut report = unpack(&mut ends, Arc::new(source), &at, has_metadata, &**console, cancel)?;
+    let whole =
+        report.fatal.is_none() && !report.interrupted && report.totals.failed == 0 && report.corrupt == 0;
+    if whole && let Err(error) = mark.remove() {
+        report.fatal = Some(error);
+    }
+    Ok(report)
+}
+
+/// Writes one member to standard output or a file.
+fn one(
+    args: &GetArgs,
+    opened: Opened,
+    memory: u64,
+    (console, cancel): (&Arc<Console>, &haul_engine::Cancel),
+    status: &Arc<haul_streams::get::GetStatus>,
+) -> Result<Got> {
+    let Opened { stream, ends, .. } = opened;
+    let state = stream.state;
+    let pool = BufferPool::new(memory);
+    let source = MemberSource::new(stream, &patterns(args), pool.clone())?;
+    let files: Vec<_> = source.entries().iter().filter(|entry| entry.is_file()).cloned().collect();
+    let [entry] = &files[..] else {
+        let cause = format!("{} files match, and one is expected", files.len());
+        let error = usage("get the member", cause).on(args.source.as_bytes());
+        return Err(error.with_hint("--unpack DIR takes any number of them"));
+    };
+    let name = entry.path.to_string();
+    let read = ReadFile {
+        name: name.clone(),
+        entry: Arc::clone(entry),
+        source: Arc::new(source),
+        hashes: false,
+        pool,
+    };
+    let output = match &args.file {
+        Some(path) => {
+            let state = [state.0.as_slice(), entry.path.as_bytes()].concat();
+            haul_streams::get::Output::stage_state(&file(path, &name), &state, entry.len)?
+        }
+        None => stdout()?,
+    };
+    let look = || progress(entry.len, status);
+    let got = watched(console, look, || get_file(&read, output, status, &cancel.flag()))?;
+    if got.checked.is_some() {
+        report_copied(console, entry.path.as_bytes(), got.len, (got.digest, got.sha256));
+    }
+    drop(ends);
+    Ok(got)
+}

@@ -1,0 +1,63 @@
+//! Copies the members of a stream into a folder of this machine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use haul_core::{Links, Location, Pace, Preserve, Report, Result, ScanOptions, SinkOptions, Source, Totals};
+use haul_engine::{Cancel, CopyOptions, MetadataChanges, OnFull, Part, Trust};
+
+use super::ends::Ends;
+use super::observer::Observer;
+use super::part::PartReporter;
+use super::place::dir_place;
+
+/// The metadata of members that have none but the time of their stream.
+const TIMES: Preserve = Preserve { times: true, ..Preserve::NOTHING };
+
+/// Copies the members of a stream into the folder `at`. `has_metadata`: they have modes, owners and times.
+///
+/// # Errors
+/// Those of opening the folder. All later errors are in the report.
+pub fn unpack(
+    ends: &mut Ends,
+    source: Arc<dyn Source>,
+    at: &Location,
+    has_metadata: bool,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+) -> Result<Report> {
+    let preserve = if has_metadata { Preserve::default() } else { TIMES };
+    let options = SinkOptions { preserve, atomic: true, ..SinkOptions::default() };
+    let sink = ends.sink(at, &dir_place(at), &options)?;
+    let reporter = PartReporter {
+        observer,
+        root_name: &[],
+        before: Totals::default(),
+        last: true,
+        listed: false,
+        bill: None,
+    };
+    let options = CopyOptions {
+        scan: ScanOptions::default(),
+        links: Links::Kept,
+        files_from: None,
+        checksum: false,
+        digests: false,
+        confirmed: None,
+        dry_run: false,
+        delete: None,
+        delta: false,
+        in_place: false,
+        trust: Trust::default(),
+        changes: MetadataChanges::default(),
+        backups: None,
+        ignore_existing: false,
+        on_full: OnFull::Fail,
+        is_only: true,
+        timeout: Duration::from_secs(30),
+        pace: Pace::default(),
+        workers: 0,
+    };
+    let parts = [Part { source, sink, preview: None, view: None, other_sources: Vec::new() }];
+    Ok(haul_engine::copy(&parts, options, &reporter, cancel))
+}

@@ -1,0 +1,163 @@
+//! Opens a stream with its index.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use haul_core::{Digest, Error, ErrorKind, Result, Side, Timestamp};
+use haul_members::{Index, decode};
+use haul_object::{Client, Object, PutOptions};
+
+use super::aged::AgedAt;
+use super::at::{FileAt, ObjectAt, StreamAt};
+use super::frames::FramesAt;
+use super::scan::{refused, scan};
+use crate::encoding::Encoding;
+use crate::get::{GetSettings, GetStatus, Got, ReadFile, get, get_file, plain, read_slice, unknown};
+use crate::index_file::{self, IndexFile};
+use crate::sidecar::{self, Proof, StoredRecord};
+
+/// How the index of a stream was found.
+pub enum Found {
+    /// Beside the stream.
+    Beside,
+    /// The stream was read to make it. Why, if there was one that could not be used.
+    Made(Option<String>),
+}
+
+/// A stream and its members.
+pub struct Stream {
+    pub(super) at: Arc<dyn StreamAt>,
+    /// Its members.
+    pub index: Index,
+    /// How the index was found.
+    pub found: Found,
+    /// A name for the present state of the stream.
+    pub state: Digest,
+    /// When the stream was written, as far as that is known.
+    pub mtime: Timestamp,
+    /// The index to be written beside the stream, if it was made.
+    pub made: Option<Vec<u8>>,
+}
+
+/// Opens an object. `anew`: an index beside it is not used.
+///
+/// # Errors
+/// `Usage` if it is neither xbstream nor tar, `Corrupt` or `Unsupported` if it cannot be unpacked, else the error of
+/// reading.
+pub fn open_object(
+    client: Arc<Client>,
+    object: Object,
+    mtime: Timestamp,
+    settings: &Arc<GetSettings>,
+    status: &Arc<GetStatus>,
+    anew: bool,
+) -> Result<Stream> {
+    let name = client.name(&object.key);
+    let recorded = sidecar::find(&client, &object)?;
+    if settings.encrypted_only && recorded.encoding.as_ref().is_ok_and(|encoding| !encoding.encrypted) {
+        return Err(plain(&name));
+    }
+    let beside = if anew { None } else { index_file::find(&client, &object, &settings.keys)? };
+    let (index, found, made) = match beside {
+        Some(Ok(index)) => (index, Found::Beside, None),
+        other => {
+            let why = other.and_then(std::result::Result::err);
+            let read = |output| get(&client, &object, output, settings, status);
+            let (scanner, _) = scan(read)?;
+            let records = scanner.finish(&status.frames.lock()).map_err(|fault| refused(&fault, &name))?;
+            let index =
+                decode(&records).map_err(|why| Error::new(ErrorKind::Io, Side::Local, "index", why))?;
+            let file = IndexFile { etag: sidecar::bare(&object.etag).to_owned(), len: object.len };
+            (index, Found::Made(why), Some((file, records)))
+        }
+    };
+    let encoding = recorded.encoding.clone().map_err(|words| unknown(&words, &name))?;
+    // Whoever reads an encrypted stream cannot encrypt to its recipients.
+    let made = made.filter(|_| !encoding.encrypted).map(|(file, records)| file.bytes(&records));
+    let state = Digest::of(format!("{name}\0{}\0{}", object.etag, object.len).as_bytes());
+    let at = decoded(ObjectAt::new(client, object), &recorded, encoding, &index, settings)?;
+    Ok(Stream { at, index, found, state, mtime, made })
+}
+
+/// Writes the index of an object beside it.
+///
+/// # Errors
+/// The error of the request.
+pub fn write_index(client: &Client, key: &str, bytes: Vec<u8>) -> Result<()> {
+    index_file::write(client, key, bytes, &PutOptions::default())
+}
+
+fn decoded(
+    object: ObjectAt,
+    recorded: &StoredRecord,
+    encoding: Encoding,
+    index: &Index,
+    settings: &Arc<GetSettings>,
+) -> Result<Arc<dyn StreamAt>> {
+    let mut at: Arc<dyn StreamAt> = Arc::new(object);
+    if encoding.encrypted {
+        at = Arc::new(AgedAt::new(at, Arc::clone(settings))?);
+    }
+    if let Some(format) = encoding.packed {
+        let name = at.name();
+        let frames = FramesAt::new(at, format, &index.frames, index.len, settings.memory / 2);
+        at = Arc::new(frames.ok_or_else(|| misfit(&name))?);
+    }
+    let len = recorded.plain.proof(&settings.keys).map_or(at.len(), |Proof { len, .. }| len);
+    if at.len() == index.len && len == index.len { Ok(at) } else { Err(misfit(&at.name())) }
+}
+
+/// Opens a file. `beside` is the file with its index, if there is one.
+///
+/// # Errors
+/// As [`open_object`].
+pub fn open_file(
+    file: ReadFile,
+    beside: Option<&ReadFile>,
+    memory: u64,
+    status: &Arc<GetStatus>,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Stream> {
+    let belongs_to = IndexFile { etag: String::new(), len: file.entry.len };
+    let beside = beside.map(|beside| {
+        let content = whole(beside, cancel).map_err(|error| error.to_string())?;
+        index_file::read(&content, &belongs_to, &crate::keys::Identities::default())
+    });
+    let (index, found, made) = match beside {
+        Some(Ok(index)) => (index, Found::Beside, None),
+        other => {
+            let why = other.and_then(std::result::Result::err);
+            let (scanner, _): (_, Got) = scan(|output| get_file(&file, output, status, cancel))?;
+            status.written.store(0, Ordering::Relaxed);
+            let records = scanner.finish(&[]).map_err(|fault| refused(&fault, &file.name))?;
+            let index =
+                decode(&records).map_err(|why| Error::new(ErrorKind::Io, Side::Local, "index", why))?;
+            (index, Found::Made(why), Some(belongs_to.bytes(&records)))
+        }
+    };
+    if index.len != file.entry.len {
+        return Err(misfit(&file.name));
+    }
+    let (state, mtime) = (Digest::of(&file.state()), file.entry.mtime);
+    let at = Arc::new(FileAt::new(file, memory / 2, Arc::clone(cancel))?);
+    Ok(Stream { at, index, found, state, mtime, made })
+}
+
+/// The content of a short file.
+fn whole(file: &ReadFile, cancel: &AtomicBool) -> Result<Vec<u8>> {
+    let mut content = Vec::new();
+    if file.entry.len > index_file::MAX_LEN as u64 {
+        return Err(Error::new(ErrorKind::Corrupt, Side::Source, "read", "it is too long").on(&file.name));
+    }
+    for index in 0..haul_core::digest::slice_count(file.entry.len) {
+        content.extend_from_slice(read_slice(file, index, cancel)?.bytes());
+    }
+    Ok(content)
+}
+
+/// The error of an index that says something else than the stream.
+pub(super) fn misfit(name: &str) -> Error {
+    let cause = "its index does not fit it";
+    let error = Error::new(ErrorKind::Corrupt, Side::Source, "read the members of", cause).on(name);
+    error.with_hint("`haul index SRC` makes a new one")
+}
