@@ -9,6 +9,16 @@ use crate::record::{Log, Record};
 /// The algorithm of [`crate::Piece::crc`].
 const CRC: CrcAlgorithm = CrcAlgorithm::Crc32IsoHdlc;
 
+/// What comes next in a stream.
+pub(crate) enum Step {
+    /// So many bytes to decode.
+    Gather(usize),
+    /// Content of a member.
+    Payload(Payload),
+    /// So many bytes without meaning.
+    Skip(u64),
+}
+
 /// Writes the records of an index.
 pub(crate) struct Builder {
     log: Log,

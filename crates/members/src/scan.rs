@@ -1,20 +1,10 @@
 //! Makes an index of a stream while it passes.
 
-use crate::build::{Builder, Payload};
+use crate::build::{Builder, Step};
 use crate::index::{Fault, Format};
 use crate::record::decode;
 use crate::tar::{BLOCK, Tar, is_header};
 use crate::xbstream::{FIXED, MAGIC, Xbstream};
-
-/// What comes next in a stream.
-pub(crate) enum Step {
-    /// So many bytes to decode.
-    Gather(usize),
-    /// Content of a member.
-    Payload(Payload),
-    /// So many bytes without meaning.
-    Skip(u64),
-}
 
 /// Recognises the format of a stream, and notes its members.
 pub struct Scanner {

@@ -3,11 +3,10 @@
 use haul_core::path::printable;
 use haul_core::{EntryKind, RelPath, Timestamp};
 
-use crate::build::{Builder, Payload};
+use crate::build::{Builder, Payload, Step};
 use crate::index::{Fault, Head, Metadata};
 use crate::numbers::{field, time_field};
 use crate::pax::{MAX_RUNS, Pax, map_in_content};
-use crate::scan::Step;
 
 /// The unit of tar.
 pub(crate) const BLOCK: usize = 512;

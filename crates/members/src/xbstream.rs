@@ -8,9 +8,8 @@ use std::collections::HashMap;
 use haul_core::path::printable;
 use haul_core::{EntryKind, RelPath};
 
-use crate::build::{Builder, Payload};
+use crate::build::{Builder, Payload, Step};
 use crate::index::{Fault, Head, crc32};
-use crate::scan::Step;
 
 /// How a chunk begins.
 pub(crate) const MAGIC: &[u8] = b"XBSTCK01";

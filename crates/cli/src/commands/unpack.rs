@@ -57,8 +57,13 @@ impl Mark {
             let error = usage("unpack", "the folder is not empty").on(dir.as_os_str().as_bytes());
             return Err(error.with_hint("unpack into another one; --merge replaces files of the same names"));
         }
+        // That of another stream; a link of this name is not followed.
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != Io::NotFound => return Err(failed(&error)),
+            Ok(()) | Err(_) => {}
+        }
         // It has to outlive a crash that what is unpacked outlives.
-        let written = File::create(&path).and_then(|mut mark| {
+        let written = File::create_new(&path).and_then(|mut mark| {
             mark.write_all(wanted.as_bytes())?;
             mark.sync_all()?;
             File::open(dir)?.sync_all()

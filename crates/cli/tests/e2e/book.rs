@@ -17,12 +17,13 @@ use machines::{HERE, Machines, OUTPUT};
 use page::Block;
 
 /// The pages with commands. Each has a test below.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "README.md",
     "docs/install.md",
     "docs/quick-start.md",
     "docs/recipes/mariadb-restore.md",
     "docs/recipes/backup-stream.md",
+    "docs/recipes/restore-table.md",
     "docs/recipes/pipe-backup.md",
     "docs/recipes/nfs.md",
     "docs/recipes/smb.md",
@@ -59,7 +60,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(cases![
         Need::Root, Need::Program("weed"), Need::Program("rclone"), Need::Program("azurite-blob"),
         Need::Program("mariadbd"), Need::Program("mariadb-install-db"), Need::Program("mariadb-backup");
-        mariadb_restore, backup_stream, pipe_backup,
+        mariadb_restore, backup_stream, restore_table, pipe_backup,
     ]);
     all
 }
@@ -172,6 +173,13 @@ fn backup_stream() {
     Bucket::make("backups");
     make_container("backups-dr");
     follow("docs/recipes/backup-stream.md", &machines);
+}
+
+fn restore_table() {
+    let machines = Machines::new(&[]);
+    database(&machines, HERE, "/var/lib");
+    Bucket::make("backups");
+    follow("docs/recipes/restore-table.md", &machines);
 }
 
 fn pipe_backup() {

@@ -113,6 +113,7 @@ mod streams;
 mod sync;
 mod threads;
 mod trust;
+mod unpack;
 mod verify;
 mod wildcards;
 mod words;
@@ -283,6 +284,7 @@ fn main() -> ExitCode {
         moves::cases(),
         old_versions::cases(),
         trust::cases(),
+        unpack::cases(),
         book::cases(),
     ];
     let trials = cases.into_iter().flatten().map(Case::into_trial).collect();

@@ -163,6 +163,12 @@ fn a_server_starts_on_a_backup_as_tar_that_went_through_an_object_store() {
         restored.display()
     );
     let _ = bucket.program("bash").args(["-c", &line]).finish().expect_success();
+    // Unpacked in parallel, it is the same.
+    let unpacked = folder(&bucket, "unpacked");
+    let run = bucket.haul("get").args([&bucket.at("pg.tar"), "--unpack"]).arg(&unpacked).finish();
+    assert!(!run.expect_success().err().contains("had to be read"));
+    tool(std::process::Command::new("diff").arg("-r").arg(&restored).arg(&unpacked));
+    tool(std::process::Command::new(postgres_bin().unwrap().join("pg_verifybackup")).arg(&unpacked));
     hand_over(&restored);
     let server = Server::start(&restored);
     assert_eq!(server.checksums(), before);

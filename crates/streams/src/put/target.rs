@@ -29,7 +29,8 @@ pub(super) struct ObjectStream<'a> {
     options: PutOptions,
     upload: Option<Arc<TargetUpload>>,
     feed: Option<Sender<Arc<StreamPart>>>,
-    made: Option<StoredObject>,
+    /// What was written in one request, and its ETag.
+    made: Option<(StoredObject, String)>,
     shared: Arc<TargetShared>,
 }
 
@@ -175,9 +176,9 @@ impl<'a> ObjectStream<'a> {
             return;
         }
         match self.try_write_whole(payload, recorded) {
-            Ok(()) => {
+            Ok(etag) => {
                 self.status.sent.fetch_add(payload.len(), Ordering::Relaxed);
-                self.made = Some(StoredObject { len, proof: recorded.stored, parts: 0 });
+                self.made = Some((StoredObject { len, proof: recorded.stored, parts: 0 }, etag));
             }
             Err(error) => self.shared.fail(error),
         }
@@ -185,7 +186,7 @@ impl<'a> ObjectStream<'a> {
 
     /// # Errors
     /// The error of the failed request.
-    fn try_write_whole(&self, payload: &Payload, recorded: &NewRecord) -> Result<()> {
+    fn try_write_whole(&self, payload: &Payload, recorded: &NewRecord) -> Result<String> {
         let (client, key) = (&self.target.client, &self.target.key);
         let sealed = matches!(recorded.plain, Plain::Sealed(_));
         if sealed {
@@ -198,7 +199,17 @@ impl<'a> ObjectStream<'a> {
         if sealed {
             sidecar::write(client, key, recorded, &tag.etag, &self.options)?;
         }
-        Ok(())
+        Ok(tag.etag)
+    }
+
+    /// Writes the index of what was stored, if there is one. Without it, the stream is stored all the same.
+    fn write_index(&self, etag: &str, len: u64, index: Option<&[u8]>) {
+        let (client, key) = (&self.target.client, &self.target.key);
+        let Some(index) = index else { return };
+        let file = IndexFile { etag: sidecar::bare(etag).to_owned(), len };
+        if let Err(error) = index_file::write(client, key, file.bytes(index), &self.options) {
+            client.notify(&format!("the stream is stored, without an index of its members: {error}"));
+        }
     }
 
     /// Completes the upload of a complete input, and writes the index of its members.
@@ -211,7 +222,8 @@ impl<'a> ObjectStream<'a> {
         (len, crc64): (u64, u64),
         index: Option<&[u8]>,
     ) -> Result<StoredObject> {
-        if let Some(made) = self.made {
+        if let Some((made, etag)) = self.made.take() {
+            self.write_index(&etag, recorded.stored.len, index);
             return Ok(made);
         }
         let error = self.shared.state.lock().error.take();
@@ -237,12 +249,7 @@ impl<'a> ObjectStream<'a> {
             record.done();
         }
         sidecar::write(client, key, recorded, &etag, &self.options)?;
-        if let Some(index) = index {
-            let file = IndexFile { etag: sidecar::bare(&etag).to_owned(), len: recorded.stored.len };
-            if let Err(error) = index_file::write(client, key, file.bytes(index), &self.options) {
-                client.notify(&format!("the stream is stored, without an index of its members: {error}"));
-            }
-        }
+        self.write_index(&etag, recorded.stored.len, index);
         Ok(StoredObject { len, proof: recorded.stored, parts: tags.len() as u32 })
     }
 

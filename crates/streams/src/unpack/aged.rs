@@ -6,12 +6,16 @@ use std::sync::Arc;
 
 use haul_core::{Error, ErrorKind, Result, Side};
 
-use super::at::{StreamAt, Take, load};
+use super::at::{StreamAt, load};
+use super::blocks::Take;
 use crate::get::GetSettings;
 
 /// Bytes of a chunk, plain and encrypted.
 const CHUNK: u64 = 64 << 10;
 const SEALED: u64 = CHUNK + 16;
+
+/// Bytes that are decrypted at once: they are in memory twice.
+const AT_ONCE: u64 = 2 << 20;
 
 /// The longest header: there are at most 50 recipients.
 const MAX_HEADER: u64 = 64 << 10;
@@ -45,19 +49,9 @@ impl AgedAt {
         head.truncate(end);
         Ok(Self { stored, settings, head })
     }
-}
 
-impl StreamAt for AgedAt {
-    fn name(&self) -> String {
-        self.stored.name()
-    }
-
-    fn len(&self) -> u64 {
-        let sealed = self.stored.len().saturating_sub(self.head.len() as u64);
-        sealed - sealed.div_ceil(SEALED) * 16
-    }
-
-    fn read(&self, range: Range<u64>, take: &mut Take<'_>) -> Result<()> {
+    /// Decrypts a short range.
+    fn decrypt(&self, range: Range<u64>, take: &mut Take<'_>) -> Result<()> {
         let name = self.name();
         let failed = |error: io::Error| {
             Error::new(ErrorKind::Corrupt, Side::Source, "decrypt", error.to_string()).on(&name)
@@ -79,6 +73,27 @@ impl StreamAt for AgedAt {
             plain.read_exact(&mut buffer[..len]).map_err(failed)?;
             take(Some(&buffer[..len]));
             at += len as u64;
+        }
+        Ok(())
+    }
+}
+
+impl StreamAt for AgedAt {
+    fn name(&self) -> String {
+        self.stored.name()
+    }
+
+    fn len(&self) -> u64 {
+        let sealed = self.stored.len().saturating_sub(self.head.len() as u64);
+        sealed - sealed.div_ceil(SEALED) * 16
+    }
+
+    fn read(&self, range: Range<u64>, take: &mut Take<'_>) -> Result<()> {
+        let mut at = range.start;
+        while at < range.end {
+            let end = (at + AT_ONCE).min(range.end);
+            self.decrypt(at..end, take)?;
+            at = end;
         }
         Ok(())
     }

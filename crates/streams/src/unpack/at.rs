@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use haul_core::{Error, ErrorKind, Result, SLICE_LEN, Side};
 use haul_object::{Client, Object};
 
-use super::blocks::Blocks;
+use super::blocks::{Blocks, Take};
 use crate::get::{ReadFile, read_slice};
 
 /// Bytes read at once from a file of this machine.
@@ -17,9 +17,6 @@ const PIECE: u64 = 256 << 10;
 
 /// Batches that are worth reading from a store at a time.
 const READERS: u32 = 10;
-
-/// Takes the bytes of a range in order; `None` if they begin anew.
-pub(super) type Take<'a> = dyn FnMut(Option<&[u8]>) + Send + 'a;
 
 /// A stream of known length.
 pub(super) trait StreamAt: Send + Sync {

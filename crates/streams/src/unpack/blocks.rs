@@ -7,7 +7,8 @@ use std::sync::Arc;
 use haul_core::Result;
 use haul_core::sync::{Condvar, Mutex};
 
-use super::at::Take;
+/// Takes the bytes of a range in order; `None` if they begin anew.
+pub(super) type Take<'a> = dyn FnMut(Option<&[u8]>) + Send + 'a;
 
 /// A few blocks.
 pub(super) struct Blocks {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use haul_codec::frame::{FRAME_LEN, Format, PACKED_LEN, Unframer};
 use haul_core::{Error, ErrorKind, Result, Side};
 
-use super::at::{StreamAt, Take, load};
-use super::blocks::Blocks;
+use super::at::{StreamAt, load};
+use super::blocks::{Blocks, Take};
 
 /// Decompresses frames.
 pub(super) struct FramesAt {

@@ -1,6 +1,6 @@
 //! The source.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
@@ -22,6 +22,9 @@ pub const RESERVED: &[u8] = b".haul-unpack";
 
 /// The mode of files without one, before the umask: that of mbstream(1).
 const MODE: u32 = 0o660;
+
+/// The mode of directories that the stream does not name, before the umask.
+const DIR_MODE: u32 = 0o770;
 
 /// Entries that are handed over at once.
 const ENTRIES: usize = 1000;
@@ -88,11 +91,33 @@ impl MemberSource {
             this.entries.push(Arc::new(entry));
             this.pieces.push(Arc::clone(&pieces[first]));
         }
+        this.add_parents(stream.mtime);
         if this.entries.is_empty() && !patterns.is_empty() {
             let error = Error::new(ErrorKind::NotFound, Side::Source, "unpack", "no member matches");
             return Err(error.on(name).with_hint("`haul ls SRC --members` lists the members"));
         }
         Ok(this)
+    }
+
+    /// Adds the directories that members are in and that the stream does not name, as it does none in xbstream.
+    fn add_parents(&mut self, mtime: Timestamp) {
+        let mut missing = BTreeSet::new();
+        for entry in &self.entries {
+            let mut above = entry.path.parent();
+            while let Some(dir) = above.filter(|dir| !dir.is_root() && !self.places.contains_key(dir)) {
+                above = dir.parent();
+                if !missing.insert(dir) {
+                    break;
+                }
+            }
+        }
+        for path in missing {
+            let entry =
+                Entry { mode: DIR_MODE, mtime, atime: mtime, ..Entry::new(path.clone(), EntryKind::Dir, 0) };
+            self.places.insert(path, self.entries.len());
+            self.entries.push(Arc::new(entry));
+            self.pieces.push(Arc::default());
+        }
     }
 
     /// The entries, in the order of the stream.
