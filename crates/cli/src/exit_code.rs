@@ -57,7 +57,8 @@ impl Exit {
             | ErrorKind::Unsupported
             | ErrorKind::Io
             | ErrorKind::NotEmpty
-            | ErrorKind::InUse => Self::Incomplete,
+            | ErrorKind::InUse
+            | ErrorKind::Locked => Self::Incomplete,
         }
     }
 
@@ -120,6 +121,7 @@ mod tests {
             (ErrorKind::PermissionDenied, 1),
             (ErrorKind::SourceChanged, 1),
             (ErrorKind::Busy, 1),
+            (ErrorKind::Locked, 1),
             (ErrorKind::Unsupported, 1),
             (ErrorKind::Io, 1),
         ] {

@@ -45,6 +45,8 @@ pub enum ErrorKind {
     NotEmpty,
     /// The name belongs to an entry that this run has written or found up to date, so it is not removed.
     InUse,
+    /// Another program has the file open and shares it with nobody.
+    Locked,
 }
 
 /// The end that an error comes from.
@@ -152,6 +154,8 @@ impl Error {
             io::ErrorKind::PermissionDenied => ErrorKind::PermissionDenied,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::NoSpace,
             io::ErrorKind::Unsupported => ErrorKind::Unsupported,
+            // A mounted share reports a file that another program has open as EBUSY or ETXTBSY.
+            io::ErrorKind::ResourceBusy | io::ErrorKind::ExecutableFileBusy => ErrorKind::Locked,
             _ => ErrorKind::Io,
         };
         let mut made = Self::new(kind, side, operation, error.to_string());

@@ -3,6 +3,7 @@
 use haul_core::{Phase, Report, Reporter};
 
 use crate::cancel::Cancel;
+use crate::locked::copy_locked;
 use crate::make_links::make_links;
 use crate::meter::Meter;
 use crate::options::{CopyOptions, Part};
@@ -35,7 +36,7 @@ pub fn copy(parts: &[Part], mut options: CopyOptions, reporter: &dyn Reporter, c
     report
 }
 
-/// Copies one part: content, hard links, deletion, deferred entries.
+/// Copies one part: content, what other programs had open, hard links, deletion, deferred entries.
 fn copy_part(
     part: &Part,
     options: &mut CopyOptions,
@@ -53,6 +54,9 @@ fn copy_part(
     let mut listed = (files_from.is_some() && options.delete.is_some()).then(PathList::default);
     pipeline(&run, options.workers, |found| scan(&run, scan_options, files_from, &mut listed, found));
     run.root_answered();
+    copy_locked(&run, options.locked, options.workers, |is_last| {
+        Run::second(part, options, &rules, meter, cancel).before_deletion(&run, is_last)
+    });
     if goes_on() {
         meter.begin_phase(Phase::Link);
         with_progress(&run, || make_links(&run));

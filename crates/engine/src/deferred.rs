@@ -1,13 +1,14 @@
-//! Entries that cannot replace a directory yet, because the directory is not empty. They wait until deletion has
-//! emptied it.
+//! Entries that cannot be copied yet: the directory in their place is not empty, and they wait until deletion has
+//! emptied it; or another program has the file open.
 //!
-//! Their content is sent and staged first, like that of every file. So nothing is deleted for a file that cannot be
+//! In the first case their content is sent and staged first, like that of every file. So nothing is deleted for a file that cannot be
 //! read or does not fit.
 
 use haul_core::sync::Mutex;
 use std::collections::HashSet;
 
-use haul_core::{Entry, Error, HardLink, RelPath, Result};
+use crossbeam_channel::Sender;
+use haul_core::{Entry, Error, HardLink, RelPath, Result, ScanBatch};
 use haul_spool::Spool;
 
 /// The waiting entries. Only their paths are in memory.
@@ -22,6 +23,21 @@ pub(crate) struct Waiting {
     pub(crate) entries: Spool<(Entry, Error)>,
     pub(crate) links: Spool<(HardLink, Error)>,
     pub(crate) paths: HashSet<RelPath>,
+}
+
+impl Waiting {
+    /// Sends the entries as a scan does.
+    ///
+    /// # Errors
+    /// If the list cannot be read.
+    pub(crate) fn send(&self, found: &Sender<ScanBatch>) -> std::io::Result<()> {
+        self.entries.forwards(|some: Vec<(Entry, Error)>| -> std::io::Result<()> {
+            let entries = some.into_iter().map(|(entry, _)| entry).collect();
+            // The receivers are gone only if the run has ended.
+            let _ended = found.send(ScanBatch { entries, ..ScanBatch::default() });
+            Ok(())
+        })
+    }
 }
 
 impl Deferred {

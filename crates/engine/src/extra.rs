@@ -11,7 +11,6 @@ use haul_spool::{Sorter, Spool};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 
-use crate::deferred::Deferred;
 use crate::listed::Listed;
 use crate::path_key::{is_below, path_key, path_of_key};
 use crate::path_list::{PathList, common_dirs, each_scan};
@@ -77,7 +76,7 @@ pub(crate) fn find(
     paths: Option<PathList>,
 ) -> Result<Extra> {
     let Found { files, mut places, hidden, .. } = list(run, view, scan, paths)?;
-    for path in run.deferred.iter().flat_map(Deferred::paths) {
+    for path in run.deferred.iter().flat_map(|deferred| deferred.paths()) {
         places.push((key(&path), Place::Deferred)).map_err(|e| list_error(&e))?;
     }
     let mut extra = Extra { files, hidden, ..Extra::default() };

@@ -200,7 +200,9 @@ impl<'a, 'b> Ledger<'a, 'b> {
             self.run.queue.add_again(entry.clone(), slice);
             return;
         }
-        if self.may_retry(entry, slice, error.retry()) {
+        // It is open a moment later, too.
+        let is_locked = self.run.locked_for(&error).is_some();
+        if !is_locked && self.may_retry(entry, slice, error.retry()) {
             self.run.meter.totals().resent += 1;
             self.run.queue.add_again(entry.clone(), slice);
             return;

@@ -138,6 +138,7 @@ fn compare_digests(run: &Run<'_>, undecided: Vec<Offer>) -> Result<Vec<Needed>> 
     for (offer, digest) in undecided.into_iter().zip(run.source.digest(&paths)?) {
         match digest {
             Ok(digest) => offers.push(Offer { digest: Some(digest), ..offer }),
+            Err(error) if run.defer(&offer.entry, &error) => {}
             Err(error) => run.meter.fail(&offer.entry.path, error),
         }
     }

@@ -95,6 +95,15 @@ pub enum OnFull {
     Pause(Duration),
 }
 
+/// How entries are copied that another program has open ([`haul_core::ErrorKind::Locked`]): once more at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LockedRetries {
+    /// How often.
+    pub times: u32,
+    /// The pause before each time.
+    pub wait: Duration,
+}
+
 /// How to copy.
 pub struct CopyOptions {
     /// Which entries to scan.
@@ -131,6 +140,8 @@ pub struct CopyOptions {
     pub ignore_existing: bool,
     /// The action when the destination is full.
     pub on_full: OnFull,
+    /// How entries are copied that another program has open.
+    pub locked: LockedRetries,
     /// No other source is copied: if the root of this one cannot be created, the run ends.
     pub is_only: bool,
     /// Warn about a file system that does not answer for this long.

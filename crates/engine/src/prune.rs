@@ -80,7 +80,7 @@ pub(crate) fn prune(
 
 /// The reason to delete nothing, if there are too many extraneous entries.
 fn refuse(run: &Run<'_>, extra: &Extra, delete: Delete) -> Option<String> {
-    let replaced_dirs = run.deferred.as_ref().map_or(0, Deferred::len) - extra.blocked.len();
+    let replaced_dirs = run.deferred.as_deref().map_or(0, Deferred::len) - extra.blocked.len();
     let count = extra.files.len() + extra.dirs.len() + replaced_dirs as u64;
     if let Some(max) = delete.max.filter(|max| count > *max) {
         return Some(format!(

@@ -60,7 +60,9 @@ pub(crate) struct Run<'a> {
     /// The entries of this pass were changed in an earlier one.
     is_changed: bool,
     /// Entries that wait for a directory to be emptied; `None` in a pass that no deletion follows.
-    pub(crate) deferred: Option<Deferred>,
+    pub(crate) deferred: Option<Arc<Deferred>>,
+    /// Entries that another program has open; `None` in a pass that no other one follows.
+    pub(crate) locked: Option<Deferred>,
     /// Collects what the destination has, in a run that removes it at the source.
     pub(crate) confirmed: Option<Arc<ConfirmedEntries>>,
     pub(crate) timeout: Duration,
@@ -114,7 +116,8 @@ impl<'a> Run<'a> {
             backups: options.backups.clone(),
             changer: Changer::new(&options.changes),
             is_changed: false,
-            deferred: (options.delete.is_some() && part.view.is_some()).then(Deferred::default),
+            deferred: (options.delete.is_some() && part.view.is_some()).then(Arc::default),
+            locked: (options.locked.times > 0 && !options.dry_run).then(Deferred::default),
             confirmed: options.confirmed.clone(),
             timeout: options.timeout,
             checksum: options.checksum,
@@ -141,7 +144,14 @@ impl<'a> Run<'a> {
         cancel: &'a Cancel,
     ) -> Self {
         let guard = DeleteGuard::new(None, None);
-        Self { guard, deferred: None, is_changed: true, ..Self::new(part, options, rules, meter, cancel) }
+        let (deferred, locked) = (None, None);
+        Self { guard, deferred, locked, is_changed: true, ..Self::new(part, options, rules, meter, cancel) }
+    }
+
+    /// This pass, over entries that another program had open in the pass `first`. The deletion follows.
+    pub(crate) fn before_deletion(self, first: &Self, is_last: bool) -> Self {
+        let locked = (!is_last).then(Deferred::default);
+        Self { deferred: first.deferred.clone(), locked, ..self }
     }
 
     /// Does the work of a thread. A panic in it ends the run.
@@ -205,13 +215,20 @@ impl<'a> Run<'a> {
 
     /// The list of deferred entries, if this error defers an entry.
     pub(crate) fn deferred_for(&self, error: &Error) -> Option<&Deferred> {
-        self.deferred.as_ref().filter(|_| error.kind() == ErrorKind::NotEmpty)
+        self.deferred.as_deref().filter(|_| error.kind() == ErrorKind::NotEmpty)
     }
 
-    /// Defers the entry if a directory that is not empty is in its place. A deferred entry is neither copied nor failed
-    /// yet.
+    /// The list of entries that another program has open, if this error adds an entry to it.
+    pub(crate) fn locked_for(&self, error: &Error) -> Option<&Deferred> {
+        self.locked.as_ref().filter(|_| error.kind() == ErrorKind::Locked)
+    }
+
+    /// Defers the entry if a directory that is not empty is in its place, or if another program has it open. A deferred
+    /// entry is neither copied nor failed yet.
     pub(crate) fn defer(&self, entry: &Entry, error: &Error) -> bool {
-        let Some(deferred) = self.deferred_for(error) else { return false };
+        let Some(deferred) = self.deferred_for(error).or_else(|| self.locked_for(error)) else {
+            return false;
+        };
         if let Err(error) = deferred.add(entry, error) {
             self.abort(error);
         }

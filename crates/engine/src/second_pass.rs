@@ -1,7 +1,7 @@
 //! The second pass of a run that deletes: it copies the entries that had to wait for a directory to be emptied.
 
 use haul_core::event::{Action, Content, Done};
-use haul_core::{Changes, Entry, Error, HardLink, RelPath, ScanBatch};
+use haul_core::{Changes, Entry, Error, HardLink, RelPath};
 
 use crate::deferred::{Deferred, Waiting, list_error};
 use crate::make_links::make_links;
@@ -21,12 +21,7 @@ pub(crate) fn copy_deferred(run: &Run<'_>, deferred: &Deferred, pruned: &Pruned,
     }
     let mut fed = Ok(());
     pipeline(run, workers, |found| {
-        fed = waiting.entries.forwards(|some: Vec<(Entry, Error)>| -> std::io::Result<()> {
-            let entries = some.into_iter().map(|(entry, _)| entry).collect();
-            // The receivers are gone only if the run has ended.
-            let _ended = found.send(ScanBatch { entries, ..ScanBatch::default() });
-            Ok(())
-        });
+        fed = waiting.send(found);
     });
     let linked = waiting.links.forwards(|some: Vec<(HardLink, Error)>| -> std::io::Result<()> {
         for (link, _) in some {

@@ -9,8 +9,8 @@ use haul_core::{
 };
 use haul_engine::RateHandle;
 use haul_engine::{
-    Cancel, ConfirmedEntries, Copied, CopyOptions, Delete, MetadataChanges, OnFull, OtherSource, Part,
-    RateController,
+    Cancel, ConfirmedEntries, Copied, CopyOptions, Delete, LockedRetries, MetadataChanges, OnFull,
+    OtherSource, Part, RateController,
 };
 
 use super::delta::DeltaPlan;
@@ -50,6 +50,8 @@ pub struct Request {
     pub changes: MetadataChanges,
     /// What happens when the destination is full.
     pub on_full: OnFull,
+    /// How files are copied that another program has open.
+    pub locked: LockedRetries,
     /// Yield to other work on all hosts.
     pub nice: bool,
     /// Report the digest of each file. Requires [`Compare::Checksum`].
@@ -369,6 +371,7 @@ impl Runner<'_> {
             backups: self.sink.backup.as_ref().and_then(|backup| backup.names(&part.place)),
             changes: self.ends.resolve(&self.request.changes, &part.at, destination)?,
             on_full: self.request.on_full,
+            locked: self.request.locked,
             is_only: self.request.sources.len() == 1,
             timeout: self.timeout,
             pace: self.pace.clone(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_core::{Links, Location, Pace, Preserve, Report, Result, ScanOptions, SinkOptions, Source, Totals};
-use haul_engine::{Cancel, CopyOptions, MetadataChanges, OnFull, Part, Trust};
+use haul_engine::{Cancel, CopyOptions, LockedRetries, MetadataChanges, OnFull, Part, Trust};
 
 use super::ends::Ends;
 use super::observer::Observer;
@@ -53,6 +53,7 @@ pub fn unpack(
         backups: None,
         ignore_existing: false,
         on_full: OnFull::Fail,
+        locked: LockedRetries::default(),
         is_only: true,
         timeout: Duration::from_secs(30),
         pace: Pace::default(),

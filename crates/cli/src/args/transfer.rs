@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::{
     AcceptedArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, GivenArgs, IndexArgs, LimitArgs, LinkArgs,
-    LinksArgs, OlderArgs, OutputArgs, PreserveArgs, StoreEndArgs, StoredArgs, TrustArgs,
+    LinksArgs, LockedArgs, OlderArgs, OutputArgs, PreserveArgs, StoreEndArgs, StoredArgs, TrustArgs,
 };
 use crate::values::{ManifestFormat, parse_window};
 
@@ -115,6 +115,8 @@ pub(crate) struct TransferArgs {
     pub(crate) trust: TrustArgs,
     #[command(flatten)]
     pub(crate) full: FullArgs,
+    #[command(flatten)]
+    pub(crate) locked: LockedArgs,
     /// Treat metadata errors as failures (exit 1)
     #[arg(long, help_heading = "Safety")]
     pub(crate) strict: bool,

@@ -105,6 +105,7 @@ fn request(transfer: &Transfer<'_>) -> Result<Request> {
         trust,
         changes,
         on_full: args.full.on_full,
+        locked: args.locked.retries(),
         nice: args.limits.nice,
         index: index.map(|file| IndexRequest { file, refresh: args.index.index_refresh }),
         delete: transfer.delete,

@@ -67,7 +67,7 @@ impl Fault {
             Self::Status(status) => status,
         };
         let (kind, cause) = meaning(status);
-        let retry = if kind == ErrorKind::Busy { Retry::Again } else { Retry::Never };
+        let retry = if kind == ErrorKind::Locked { Retry::Again } else { Retry::Never };
         Error::new(kind, side, operation, cause).on(subject).with_retry(retry)
     }
 }
@@ -85,7 +85,7 @@ fn meaning(status: NtStatus) -> (ErrorKind, String) {
         NtStatus::DISK_FULL => (ErrorKind::NoSpace, "No space left on device"),
         QUOTA_EXCEEDED => (ErrorKind::NoSpace, "Disk quota exceeded"),
         NtStatus::SHARING_VIOLATION | NtStatus::FILE_LOCK_CONFLICT | NtStatus::DELETE_PENDING => {
-            (ErrorKind::Busy, "another program has it open")
+            (ErrorKind::Locked, "another program has it open")
         }
         NtStatus::OBJECT_NAME_INVALID | OBJECT_PATH_SYNTAX_BAD | NAME_TOO_LONG => {
             (ErrorKind::Unsupported, "the server does not take this name")
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_file_in_use_may_be_tried_again() {
         let error = Fault::Status(NtStatus::SHARING_VIOLATION).error(Side::Source, "read", b"x");
-        assert_eq!((error.kind(), error.retry()), (ErrorKind::Busy, Retry::Again));
+        assert_eq!((error.kind(), error.retry()), (ErrorKind::Locked, Retry::Again));
         let other = Fault::Status(NtStatus(0xC000_9999)).error(Side::Source, "read", b"x");
         assert_eq!((other.kind(), other.retry()), (ErrorKind::Io, Retry::Never));
     }

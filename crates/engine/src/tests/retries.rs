@@ -1,10 +1,13 @@
 //! How often a slice is sent again, by the retry that its error allows.
 
+use std::time::Duration;
+
 use haul_core::{ErrorKind, Retry, SLICE_LEN};
 
 use super::faults::{Call, error};
 use super::memory::file;
-use super::runs::{Setup, options};
+use super::runs::{Setup, counted, options};
+use crate::{CopyOptions, LockedRetries};
 
 /// Copies one small file whose writes fail `times` times. Returns copied, failed, resent, and the number of writes.
 fn small(kind: ErrorKind, retry: Retry, times: usize) -> (u64, u64, u64, u32) {
@@ -112,4 +115,38 @@ fn an_error_of_the_sink_at_the_end_ends_the_run() {
     setup.faults.plan(Call::Finish, "", 1, &error(ErrorKind::Io, Retry::Never));
     let report = setup.run(options());
     assert_eq!((report.totals.copied, report.fatal.map(|error| error.kind())), (1, Some(ErrorKind::Io)));
+}
+
+/// The options with so many retries of files that another program has open.
+fn patient(times: u32) -> CopyOptions {
+    CopyOptions { locked: LockedRetries { times, wait: Duration::from_millis(1) }, ..options() }
+}
+
+#[test]
+fn a_file_that_another_program_has_open_is_copied_at_the_end() {
+    for call in [Call::Read, Call::Offer, Call::Write] {
+        let mut setup = Setup::new([file("f", 10), file("g", 3 * SLICE_LEN), file("h", 1)], []);
+        for name in ["f", "g"] {
+            // An offer that may be repeated is repeated at once, too.
+            let retry = if call == Call::Offer { Retry::Never } else { Retry::Again };
+            setup.faults.plan(call, name, 2, &error(ErrorKind::Locked, retry));
+        }
+        let report = setup.run(patient(3));
+        assert_eq!((report.totals.copied, report.totals.failed), (3, 0), "{call:?}");
+        assert_eq!(counted(&report.totals), report.totals.found);
+        assert_eq!(report.totals.resent, 0, "{call:?}: nothing is sent again at once");
+    }
+}
+
+#[test]
+fn a_file_that_stays_open_fails_once_after_all_retries() {
+    for (times, calls) in [(0, 4), (1, 1 + 4), (2, 1 + 1 + 4)] {
+        let mut setup = Setup::new([file("f", 10), file("h", 1)], []);
+        setup.faults.plan(Call::Write, "f", 99, &error(ErrorKind::Locked, Retry::Again));
+        let report = setup.run(patient(times));
+        assert_eq!((report.totals.copied, report.totals.failed), (1, 1));
+        assert_eq!(setup.failures(), [("f".to_owned(), ErrorKind::Locked)]);
+        assert_eq!(setup.faults.calls(Call::Write, "f"), calls, "{times}");
+        assert_eq!(counted(&report.totals), report.totals.found);
+    }
 }

@@ -11,7 +11,7 @@ use haul_core::{
 
 use super::faults::Faults;
 use super::memory::{MemorySink, MemorySource, Tree, View, tree};
-use crate::{Cancel, CopyOptions, MetadataChanges, OnFull, OtherSource, Part, Trust, copy};
+use crate::{Cancel, CopyOptions, LockedRetries, MetadataChanges, OnFull, OtherSource, Part, Trust, copy};
 
 /// The events of a run.
 #[derive(Default)]
@@ -136,6 +136,7 @@ pub(super) fn options() -> CopyOptions {
         ignore_existing: false,
         is_only: true,
         on_full: OnFull::Fail,
+        locked: LockedRetries::default(),
         timeout: Duration::from_secs(60),
         pace: Pace::default(),
         workers: 0,
