@@ -389,7 +389,7 @@ impl Ends {
         if let Some(session) = self.shares.get(server) {
             return Ok(Arc::clone(session));
         }
-        let session = shares::open(&self.config, server, &self.note)?;
+        let session = shares::open(&self.config, server, &self.note, &self.cancel)?;
         self.shares.insert(server.clone(), Arc::clone(&session));
         Ok(session)
     }

@@ -21,6 +21,7 @@ mod nice;
 mod observer;
 mod overlap;
 mod part;
+mod password;
 mod place;
 mod plan;
 mod rate;

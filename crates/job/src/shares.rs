@@ -1,33 +1,50 @@
 //! Opens SMB shares: one session for each share and user.
+//!
+//! User and password are in the file of `--smb-credentials`, else in the variables of mount.cifs(8) or in the file that
+//! one of them names, else the terminal is asked once.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use haul_core::location::SmbServer;
-use haul_core::{Error, ErrorKind, Result, Side};
+use haul_core::text::Clean;
+use haul_core::{Error, Result, Side};
 use haul_smb::{Credentials, Limits, Login, Smb};
 
 use super::ends_config::EndsConfig;
 use super::errors::usage;
+use super::password;
 
 /// The most bytes that a file of credentials may have.
 const MOST: u64 = 64 * 1024;
+/// The file of credentials, in messages.
+const FILE: &str = "the file of --smb-credentials";
 
 /// Opens a session.
 pub(crate) fn open(
     config: &EndsConfig,
     server: &SmbServer,
     note: &Arc<dyn Fn(&str) + Send + Sync>,
+    cancel: &AtomicBool,
 ) -> Result<Arc<Smb>> {
     let settings = &config.shares;
-    let credentials = match &settings.credentials {
-        Some(path) => read(path)?,
-        None => Credentials::default(),
+    let mut credentials = match &settings.credentials {
+        Some(path) => Credentials::parse(&read(path, FILE)?).map_err(|cause| refused(path, FILE, &cause))?,
+        None => {
+            let found = of_environment(&|name| std::env::var(name).ok())?;
+            Credentials { user: found.user.filter(|_| server.user.is_none()), ..found }
+        }
     };
+    let user = server.user.clone().or_else(|| credentials.user.clone()).filter(|user| !user.is_empty());
+    if let Some(user) = user.filter(|user| credentials.password.is_none() && !is_guest(user)) {
+        let question = format!("Password of {} at {}: ", user.clean(), server.host.clone().clean());
+        credentials.password = password::ask(&question, cancel)?;
+    }
     check(server, &credentials)?;
     let login = Login {
         server: server.clone(),
@@ -50,31 +67,49 @@ fn check(server: &SmbServer, credentials: &Credentials) -> Result<()> {
         return refused("the location names another user or domain than the file of --smb-credentials");
     }
     let user = server.user.as_ref().or(credentials.user.as_ref());
-    let is_guest = user.is_some_and(|user| user.eq_ignore_ascii_case("guest"));
+    let is_guest = user.is_some_and(|user| is_guest(user));
     if user.is_none_or(String::is_empty) || credentials.password.is_none() && !is_guest {
         let cause = "no user and password are given";
         let hint = "write username=USER and password=PASSWORD into a file that only you can read, and name it with \
-                    --smb-credentials; the user guest needs none";
+                    --smb-credentials, or run haul on a terminal; the user guest needs none";
         return Err(usage("log in", cause).on(server.to_string()).with_hint(hint));
     }
     Ok(())
 }
 
-/// Reads a file of credentials that nobody but its owner can read.
-fn read(path: &Path) -> Result<Credentials> {
-    let refused = |cause: &str| {
-        usage("read the file of --smb-credentials", cause).on(path.as_os_str().as_encoded_bytes())
+fn is_guest(user: &str) -> bool {
+    user.eq_ignore_ascii_case("guest")
+}
+
+/// User and password of the variables `USER`, `PASSWD` and `PASSWD_FILE`.
+fn of_environment(variable: &dyn Fn(&str) -> Option<String>) -> Result<Credentials> {
+    let password = match (variable("PASSWD"), variable("PASSWD_FILE")) {
+        (Some(password), _) => Some(password),
+        (None, Some(path)) => {
+            let text = read(Path::new(&path), "the file of PASSWD_FILE")?;
+            Some(text.lines().next().unwrap_or_default().to_owned())
+        }
+        (None, None) => None,
     };
+    Ok(Credentials { user: variable("USER"), password, domain: None })
+}
+
+fn refused(path: &Path, file: &str, cause: &str) -> Error {
+    usage(&format!("read {file}"), cause).on(path.as_os_str().as_encoded_bytes())
+}
+
+/// Reads a file that nobody but its owner can read.
+fn read(path: &Path, file: &str) -> Result<String> {
     let failed = |error: &io::Error| {
-        let error = Error::io(Side::Local, "read the file of --smb-credentials", error);
-        Error::new(ErrorKind::Usage, Side::Local, error.operation(), error.cause())
-            .on(path.as_os_str().as_encoded_bytes())
+        let error = Error::io(Side::Local, "read", error);
+        refused(path, file, error.cause())
     };
+    let refused = |cause: &str| refused(path, file, cause);
     // Without O_NONBLOCK a FIFO would block.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file =
+    let opened =
         OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|error| failed(&error))?;
-    let about = file.metadata().map_err(|error| failed(&error))?;
+    let about = opened.metadata().map_err(|error| failed(&error))?;
     let user = rustix::process::geteuid().as_raw();
     if !about.is_file() {
         return Err(refused("it is not a regular file"));
@@ -86,8 +121,8 @@ fn read(path: &Path) -> Result<Credentials> {
         return Err(refused("others can read or change it").with_hint("run `chmod go-rwx` on it"));
     }
     let mut text = String::new();
-    file.take(MOST).read_to_string(&mut text).map_err(|error| failed(&error))?;
-    Credentials::parse(&text).map_err(|cause| refused(&cause))
+    opened.take(MOST).read_to_string(&mut text).map_err(|error| failed(&error))?;
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -95,12 +130,15 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
+    use haul_core::ErrorKind;
+
     use super::*;
 
     #[test]
     fn a_file_that_others_can_read_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("credentials");
+        let read = |path: &Path| read(path, FILE);
         assert_eq!(read(&path).unwrap_err().kind(), ErrorKind::Usage);
         fs::write(&path, "username=me\npassword=hidden\n").unwrap();
         let mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -110,8 +148,31 @@ mod tests {
             assert!(error.hint().unwrap().contains("chmod go-rwx") && !error.to_string().contains("hidden"));
         }
         mode(0o600);
-        assert_eq!(read(&path).unwrap().password.as_deref(), Some("hidden"));
+        assert!(read(&path).unwrap().contains("hidden"));
         assert!(read(dir.path()).unwrap_err().cause().contains("regular file"));
+    }
+
+    #[test]
+    fn the_variables_of_mount_cifs_are_read_and_their_file_is_checked() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("password");
+        fs::write(&path, "from a file\nmore\n").unwrap();
+        let of = |given: &[(&str, &str)]| {
+            let variable = |name: &str| {
+                given.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).to_owned())
+            };
+            of_environment(&variable)
+        };
+        let file = path.to_str().unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let open = of(&[("PASSWD_FILE", file)]).unwrap_err();
+        assert!(open.operation().contains("PASSWD_FILE") && open.hint().is_some(), "{open}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let read = of(&[("USER", "me"), ("PASSWD_FILE", file)]).unwrap();
+        assert_eq!((read.user.as_deref(), read.password.as_deref()), (Some("me"), Some("from a file")));
+        let both = of(&[("PASSWD", "at hand"), ("PASSWD_FILE", file)]).unwrap();
+        assert_eq!((both.user, both.password.as_deref()), (None, Some("at hand")));
+        assert_eq!(of(&[]).unwrap(), Credentials::default());
     }
 
     #[test]

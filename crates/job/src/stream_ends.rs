@@ -66,10 +66,6 @@ pub fn open_file(ends: &mut Ends, at: &Location) -> Result<ReadFile> {
 /// opening.
 pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
     let refuse = |kind, cause: &str| error(kind, Side::Destination, at, cause);
-    if matches!(at, Location::Smb { .. }) {
-        let error = refuse(ErrorKind::Usage, "a share takes only files whose length is known");
-        return Err(error.with_hint("put the stream into a file here, and copy that"));
-    }
     if at.means_contents() || is_home(at) {
         return Err(refuse(ErrorKind::Usage, "the name of the file is missing"));
     }
@@ -101,7 +97,8 @@ pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
     }
     let (pool, note) = (ends.pool().clone(), Arc::clone(ends.note()));
     let sink = ends.sink(at, &place, &stream_options())?;
-    Ok(FileTarget { name: at.to_string(), path, sink, there, pool, note })
+    let resumes = !matches!(at, Location::Smb { .. });
+    Ok(FileTarget { name: at.to_string(), path, sink, there, pool, note, resumes })
 }
 
 /// The location of the index of the file at a location.

@@ -43,3 +43,18 @@ pub(crate) struct HostArgs {
     #[command(flatten)]
     pub(crate) share: ShareArgs,
 }
+
+impl HostArgs {
+    /// Options for a share alone.
+    pub(crate) fn of_share(share: ShareArgs) -> Self {
+        Self {
+            rsh: None,
+            ipv4: false,
+            ipv6: false,
+            persist: None,
+            remote_haul: "haul".to_owned(),
+            missing: MissingHaulArgs::default(),
+            share,
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use clap::Args;
 
 /// Options for remote hosts without haul.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct MissingHaulArgs {
     /// If the remote host lacks haul, upload this binary to ~/.cache/haul and use it instead of SFTP
     ///

@@ -4,23 +4,27 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{GivenArgs, SelectArgs, StoreArgs};
+use super::{GivenArgs, SelectArgs, ShareArgs, StoreArgs};
 
 const EXAMPLES: &str = "\
 Examples:
   haul rm s3://backups/db1.xb           # the object and its sidecar object
   haul rm -rn s3://backups/2024/        # list what would be removed
   haul rm -rn --min-age 30d s3://backups/daily/
+  haul rm -r smb://nas/projects/old
   haul rm --incomplete s3://backups/    # abort interrupted uploads";
 
-/// Remove objects, or abort incomplete uploads
+/// Remove objects, files and folders of shares, or abort incomplete uploads
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct RmArgs {
-    /// An object, or with -r or --incomplete a prefix: s3://BUCKET/KEY, gs://..., az://...
+    /// An object, or with -r or --incomplete a prefix: s3://BUCKET/KEY, gs://..., az://...; on an SMB share
+    /// (smb://HOST/SHARE/PATH) a file, or with -r a folder
     #[arg(value_name = "URL", required = true)]
     pub(crate) places: Vec<OsString>,
-    /// Remove all objects whose names begin with KEY
+    /// Remove all objects whose names begin with KEY, or a folder of a share with all that is in it
+    ///
+    /// With sizes or ages, only the files that they select are removed from a folder.
     #[arg(short = 'r', long, conflicts_with = "incomplete")]
     pub(crate) recursive: bool,
     /// Show what would be removed, remove nothing
@@ -38,6 +42,8 @@ pub(crate) struct RmArgs {
     pub(crate) given: GivenArgs,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+    #[command(flatten)]
+    pub(crate) share: ShareArgs,
     /// Print errors only
     #[arg(short = 'q', long, help_heading = "Output")]
     pub(crate) quiet: bool,

@@ -26,6 +26,7 @@ mod print;
 mod probe;
 mod put;
 mod rm;
+mod rm_share;
 mod selected;
 mod start;
 mod stat;

@@ -1,22 +1,25 @@
 //! `haul rm`.
 
+use std::ffi::OsString;
 use std::ops::ControlFlow;
 
-use haul_core::{Error, ErrorKind, ObjectPlace, Result, Side};
+use haul_core::{Error, ErrorKind, Location, ObjectPlace, Result, Side};
 use haul_job::{KeyPattern, exists_key, is_key_pattern};
 use haul_object::{Client, Object};
 use haul_streams::index_file;
 use haul_streams::sidecar::{self, Beside};
 use haul_streams::uploads::{self, Owner};
 
+use super::rm_share;
 use super::selected::{Streams, remove_keys, selected};
 use super::stream::open_alone;
 use crate::args::RmArgs;
 use crate::exit_code::Exit;
+use crate::locations::parse_location;
 use crate::render::{Lines, print_error, upload_line};
 use crate::settings::{Selection, parse_object, parse_place, usage};
 
-/// Removes objects or uploads.
+/// Removes objects, entries of shares, or uploads.
 ///
 /// # Errors
 /// Errors before the run starts, and refused requests; the failures of single objects are printed.
@@ -24,7 +27,10 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     let prefixes = args.recursive || args.incomplete;
     let given = &args.given;
     let parse = |text| if prefixes { parse_place(text, given) } else { parse_object(text, given) };
-    let places = args.places.iter().map(|text| parse(text)).collect::<Result<Vec<_>>>()?;
+    let is_share = |text: &&OsString| matches!(parse_location(text, given), Ok(Location::Smb { .. }));
+    let (shares, objects): (Vec<&OsString>, Vec<&OsString>) = args.places.iter().partition(is_share);
+    let places = objects.iter().map(|text| parse(text)).collect::<Result<Vec<_>>>()?;
+    let shares = shares.iter().map(|text| parse_location(text, given)).collect::<Result<Vec<_>>>()?;
     let is_all = |key: &str| key.bytes().all(|byte| matches!(byte, b'*' | b'/'));
     if let Some(all) = places.iter().find(|place| args.recursive && is_all(&place.key)) {
         let error = usage("remove", "this would empty the bucket").on(all.to_string());
@@ -36,7 +42,7 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
         return Err(error.with_hint("add -r, and -n to see what would be removed"));
     }
     let lines = Lines::stdout();
-    let mut failed = 0;
+    let mut failed = rm_share::remove(&shares, args, &selection, &lines)?;
     for place in &places {
         let client = open_alone(place, Side::Destination, &args.store, given)?;
         failed += if args.incomplete {

@@ -27,6 +27,7 @@ const PAGES: [&str; 15] = [
     "docs/recipes/pipe-backup.md",
     "docs/recipes/nfs.md",
     "docs/recipes/smb.md",
+    "docs/recipes/robocopy.md",
     "docs/recipes/nightly-sync.md",
     "docs/recipes/buckets.md",
     "docs/recipes/seed-disk.md",
@@ -55,7 +56,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ];
     all.extend(cases![
         Need::Root, Need::Fuse, Need::Program("weed"), Need::Program("rclone"), Need::Program("azurite-blob");
-        readme, install, quick_start, nfs, smb, nightly_sync, buckets, seed_disk, settings, troubleshooting, restricted_agent,
+        readme, install, quick_start, nfs, smb, robocopy, nightly_sync, buckets, seed_disk, settings, troubleshooting, restricted_agent,
     ]);
     all.extend(cases![
         Need::Root, Need::Program("weed"), Need::Program("rclone"), Need::Program("azurite-blob"),
@@ -211,6 +212,10 @@ fn smb() {
     let share = Options { folds_case: true, time_unit: 100, ..Options::nfs(delay) };
     let _mount = slow(&machines, "/mnt/share", share);
     follow("docs/recipes/smb.md", &machines);
+}
+
+fn robocopy() {
+    follow("docs/recipes/robocopy.md", &Machines::new(&[]));
 }
 
 fn nightly_sync() {

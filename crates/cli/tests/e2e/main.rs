@@ -100,6 +100,7 @@ mod selection;
 mod sftp;
 mod sftp_links;
 mod shapes;
+mod shares;
 mod signals;
 mod slow;
 mod small;
@@ -203,6 +204,7 @@ fn main() -> ExitCode {
         between::cases(),
         faults::cases(),
         slow::cases(),
+        shares::cases(),
         smb::cases(),
         indexed::cases(),
         space::cases(),

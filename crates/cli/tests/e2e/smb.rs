@@ -40,17 +40,17 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// A scene with a server, whose share is the directory `share` of the scene.
-struct Shares {
-    scene: Scene,
-    server: Smbd,
+pub(crate) struct Shares {
+    pub(crate) scene: Scene,
+    pub(crate) server: Smbd,
 }
 
 impl Shares {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(&SmbdOptions::default())
     }
 
-    fn with(options: &SmbdOptions) -> Self {
+    pub(crate) fn with(options: &SmbdOptions) -> Self {
         let scene = Scene::new();
         fs::create_dir(scene.join("share")).unwrap();
         let server = Smbd::start(&scene.join("share"), options);
@@ -58,16 +58,16 @@ impl Shares {
     }
 
     /// The program with its first word and the password.
-    fn haul(&self, word: &str) -> Run {
+    pub(crate) fn haul(&self, word: &str) -> Run {
         self.scene.haul(word).arg("--smb-credentials").arg(self.server.credentials())
     }
 
-    fn copy(&self, from: impl AsRef<std::ffi::OsStr>, to: impl AsRef<std::ffi::OsStr>) -> Run {
+    pub(crate) fn copy(&self, from: impl AsRef<std::ffi::OsStr>, to: impl AsRef<std::ffi::OsStr>) -> Run {
         self.haul("copy").arg("--json").arg(from).arg(to)
     }
 
     /// The directory of a path on the share.
-    fn disk(&self, path: &str) -> PathBuf {
+    pub(crate) fn disk(&self, path: &str) -> PathBuf {
         self.scene.join("share").join(path)
     }
 
@@ -87,7 +87,7 @@ fn differences(original: &Path, copy: &Path) -> String {
     tool(&mut rsync)
 }
 
-fn assert_same(original: &Path, copy: &Path) {
+pub(crate) fn assert_same(original: &Path, copy: &Path) {
     assert_eq!(differences(original, copy), "", "{} is not {}", copy.display(), original.display());
     assert_no_debris(copy);
 }

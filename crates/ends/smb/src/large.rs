@@ -23,13 +23,14 @@ use super::step::{Kind, Step, WRITE};
 /// use. With each file comes whether it replaces another one.
 pub(super) fn prepare(sink: &SmbSink, files: &[(Arc<Entry>, bool)]) -> Result<Vec<Result<Vec<Range<u32>>>>> {
     sink.tree.smb.all(files, async |(entry, replaces): &(Arc<Entry>, bool)| {
-        let is_known = |large: &Arc<LargeFile>| large.entry.identity() == entry.identity();
+        let is_known = |large: &Arc<LargeFile>| large.entry().identity() == entry.identity();
         if let Some(large) = sink.large(&entry.path).filter(is_known) {
             return Ok(large.resumable());
         }
         let empty = LargeFile::new(&sink.tree, entry, *replaces, &[])?;
         let failed = |fault| sink.tree.error("look at what is staged of", &entry.path, fault);
-        let known = left(sink, &empty).await.map_err(failed)?;
+        // What is left of another stream is not compared with this one.
+        let known = if entry.is_stream() { Vec::new() } else { left(sink, &empty).await.map_err(failed)? };
         if sink.options.dry_run {
             return Ok(Vec::new());
         }
@@ -49,7 +50,7 @@ pub(super) fn prepare(sink: &SmbSink, files: &[(Arc<Entry>, bool)]) -> Result<Ve
 /// The slices of the staged file of an interrupted run.
 async fn left(sink: &SmbSink, large: &LargeFile) -> Result<Vec<(u32, ChainingValue)>, Fault> {
     let part = match sink.tree.stat_at(&large.part).await {
-        Ok(part) if part.is_file() && part.len <= large.entry.len => part,
+        Ok(part) if part.is_file() && part.len <= large.entry().len => part,
         Err(Fault::Failed(error)) => return Err(error.into()),
         _ => return Ok(Vec::new()),
     };
@@ -70,7 +71,7 @@ async fn left(sink: &SmbSink, large: &LargeFile) -> Result<Vec<(u32, ChainingVal
         return Ok(known);
     }
     for (index, value) in &known {
-        if read::staged(&sink.tree, &large.part, large.entry.len, *index).await? != Some(*value) {
+        if read::staged(&sink.tree, &large.part, large.entry().len, *index).await? != Some(*value) {
             // The journal would still name it.
             return Ok(Vec::new());
         }
@@ -86,7 +87,7 @@ pub(super) async fn write(
     data: &SliceData,
     content: &[u8],
 ) -> Result<Outcome> {
-    let entry = &large.entry;
+    let entry = large.entry();
     if let Some(digest) = large.ended.get() {
         return Ok(Outcome::Committed(Some(*digest)));
     }
@@ -132,7 +133,7 @@ pub(super) async fn write(
 /// The file has its name: removes the journal.
 async fn end(sink: &SmbSink, large: &LargeFile, digest: haul_core::Digest) -> Outcome {
     let _ = large.ended.set(digest);
-    sink.drop_large(&large.entry.path);
+    sink.drop_large(&large.entry().path);
     // A thread that writes the journal removes it.
     if !large.lock().recording {
         let _missing = remove_at(&sink.tree, &large.journal).await;
@@ -147,7 +148,7 @@ async fn stage(
     data: &SliceData,
     content: &[u8],
 ) -> Result<(), Fault> {
-    let entry = &large.entry;
+    let entry = large.entry();
     let open = || match large.lock().made {
         true => Step::open(&large.part, Kind::File, WRITE),
         false => Step::open_or_make(&large.part, WRITE),
@@ -186,6 +187,9 @@ async fn stage(
 
 /// Appends slices that are durable to the journal. An error here costs only time of a later run.
 async fn record(sink: &SmbSink, large: &LargeFile) {
+    if large.entry().is_stream() {
+        return;
+    }
     let header = large.header(sink.options.durable);
     loop {
         let (at, bytes, count) = {
@@ -225,7 +229,7 @@ fn has_ended(large: &LargeFile, written: bool, count: usize) -> bool {
 
 /// The staged file is gone: it was renamed on a connection that was lost, or another process removed it.
 async fn settle_missing(sink: &SmbSink, large: &LargeFile) -> Result<Outcome> {
-    let entry = &large.entry;
+    let entry = large.entry();
     let there = sink.tree.find(&entry.path).await;
     let there = there.map_err(|fault| sink.tree.error("look at", &entry.path, fault))?;
     let time = filetime(entry.mtime);

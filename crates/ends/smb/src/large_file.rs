@@ -6,13 +6,16 @@ use std::sync::{Arc, OnceLock};
 use haul_core::journal::Header;
 use haul_core::staging::{JOURNAL, PART, staging_name};
 use haul_core::sync::{Mutex, MutexGuard};
-use haul_core::{ChainingValue, Digest, Entry, FileTree, Result};
+use haul_core::{ChainingValue, Digest, Entry, Error, ErrorKind, FileTree, Result, Side};
 
 use super::tree::Tree;
 
 /// A large file that is being staged.
 pub(super) struct LargeFile {
-    pub(super) entry: Arc<Entry>,
+    /// The entry that it was offered with; of a stream, one that is growing.
+    offered: Arc<Entry>,
+    /// The entry of a stream that has come to its end.
+    end: OnceLock<Arc<Entry>>,
     /// Whether it replaces a file.
     pub(super) replaces: bool,
     /// The path on the share of its staged file.
@@ -58,13 +61,37 @@ impl LargeFile {
         };
         let name = tree.name_of(&entry.path);
         Ok(Self {
-            entry: Arc::clone(entry),
+            offered: Arc::clone(entry),
+            end: OnceLock::new(),
             replaces,
             part: tree.beside(&entry.path, &staging_name(name, PART))?,
             journal: tree.beside(&entry.path, &staging_name(name, JOURNAL))?,
             progress: Mutex::new(progress),
             ended: OnceLock::new(),
         })
+    }
+
+    /// Its entry. That of a stream has the true length as soon as that is known.
+    pub(super) fn entry(&self) -> &Arc<Entry> {
+        self.end.get().unwrap_or(&self.offered)
+    }
+
+    /// The entry of a write, which may be the first one with the length of a stream.
+    ///
+    /// # Errors
+    /// `Protocol` if the stream has another length.
+    pub(super) fn end_at(&self, entry: &Arc<Entry>) -> Result<()> {
+        if !self.offered.is_growing() || entry.is_growing() {
+            return Ok(());
+        }
+        let mut progress = self.lock();
+        if self.end.set(Arc::clone(entry)).is_ok() {
+            progress.proof.end_at(entry.len);
+        } else if self.entry().len != entry.len {
+            let error = Error::new(ErrorKind::Protocol, Side::Destination, "write", "it has two lengths");
+            return Err(error.on(entry.path.as_bytes()));
+        }
+        Ok(())
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Progress> {
@@ -79,6 +106,6 @@ impl LargeFile {
     /// The header of its journal. A share has neither boot ids nor a secret place for a key.
     pub(super) fn header(&self, synced: bool) -> Header {
         let (boot, key) = ([0; 16], [0; 16]);
-        Header { identity: self.entry.identity(), staged_ino: 0, boot, key, synced }
+        Header { identity: self.offered.identity(), staged_ino: 0, boot, key, synced }
     }
 }

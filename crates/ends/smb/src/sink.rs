@@ -42,11 +42,20 @@ impl SmbSink {
             let cause = format!("slice {} did not arrive as it was sent", slice.index);
             return Err(self.tree.fault(ErrorKind::Corrupt, "verify", &entry.path, &cause));
         }
+        if entry.is_stream() && read.same_len() > 0 {
+            let cause = "an interrupted run has not left this slice";
+            return Err(self.tree.fault(ErrorKind::Corrupt, "compare", &entry.path, cause));
+        }
         if is_small(entry) {
+            // A stream becomes small at its end.
+            drop(self.drop_large(&entry.path));
             return small::write(self, entry, read, content).await;
         }
         match self.large(&entry.path) {
-            Some(large) => large::write(self, &large, slice, read, content).await,
+            Some(large) => {
+                large.end_at(entry)?;
+                large::write(self, &large, slice, read, content).await
+            }
             None => {
                 let cause = "nothing of it is under way any more";
                 Err(self.tree.fault(ErrorKind::Busy, "write", &entry.path, cause))
@@ -80,6 +89,7 @@ impl Sink for SmbSink {
         SinkCaps {
             // A server reports a name that it cannot create as a plain failure.
             stages: false,
+            growing: true,
             // A frame waits for the disk of the server; several of them keep it and the connections busy.
             writers: 8,
             ..SinkCaps::default()

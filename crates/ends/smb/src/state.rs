@@ -9,6 +9,7 @@ use haul_core::sync::Mutex;
 use haul_core::{Entry, Error, ErrorKind, RelPath, Result, SinkOptions};
 use haul_ends::dirs::Dirs;
 use haul_ends::metadata_warnings::MetadataWarnings;
+use smb2::types::status::NtStatus;
 
 use super::attrs::Attrs;
 use super::folders::Folders;
@@ -16,7 +17,7 @@ use super::large_file::LargeFile;
 use super::meta::{Wish, warn};
 use super::remove::{clear_readonly, remove_at};
 use super::reply::Fault;
-use super::step::{DELETE, Kind, LIST, SET, Step};
+use super::step::{DELETE, Kind, LIST, SET, Step, WRITE};
 use super::tree::Tree;
 
 /// A tree on a share, to be written.
@@ -77,7 +78,7 @@ impl SmbSink {
     /// `Unsupported`.
     pub(super) fn check(&self, entry: &Entry) -> Result<()> {
         let refused = |why| self.tree.fault(ErrorKind::Unsupported, "make", &entry.path, why);
-        entry.check().map_err(refused)?;
+        entry.check_growing().map_err(refused)?;
         self.tree.remote(&entry.path).map(drop)
     }
 
@@ -96,6 +97,9 @@ impl SmbSink {
     pub(super) async fn publish(&self, from: &str, entry: &Entry, replaces: bool) -> Result<(), Fault> {
         let to = self.tree.remote(&entry.path)?;
         self.folders.touch(&entry.path);
+        if replaces {
+            self.check_locked(&to).await?;
+        }
         let renamed = match self.rename(from, &to, entry, replaces).await {
             Err(fault) if fault.is_collision() && !replaces => {
                 self.check_spelling(&entry.path).await?;
@@ -108,6 +112,17 @@ impl SmbSink {
                 self.rename(from, &to, entry, true).await
             }
             renamed => renamed,
+        }
+    }
+
+    /// An error if another program has the file open and lets nobody write to it. Samba renames over it all the same,
+    /// and what that program then writes would be lost.
+    async fn check_locked(&self, remote: &str) -> Result<(), Fault> {
+        let opened = self.tree.run(&[Step::open(remote, Kind::File, WRITE | DELETE), Step::close()]).await?;
+        match opened.all_ok() {
+            Err(fault) if fault.is(NtStatus::SHARING_VIOLATION) => Err(fault),
+            // The rename meets any other error.
+            _ => Ok(()),
         }
     }
 

@@ -30,7 +30,7 @@ fn connect(server: &Smbd, map_names: bool) -> Arc<Smb> {
     Smb::connect(login, limits, &BufferPool::new(64 << 20), Arc::new(|_| {})).unwrap()
 }
 
-/// SMB has times of 100 ns, and neither modes nor owners; Samba follows links itself.
+/// SMB has times of 100 ns, and neither modes nor owners; Samba follows links itself. A put on a share begins anew.
 fn keeps() -> Keeps {
     Keeps {
         nanoseconds: false,
@@ -42,6 +42,7 @@ fn keeps() -> Keeps {
         symlink_times: false,
         inodes: false,
         hard_links: false,
+        resumes_streams: false,
         ..Keeps::everything()
     }
 }

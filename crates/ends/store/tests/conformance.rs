@@ -16,7 +16,14 @@ use haul_testkit::store::{Habits, SmallStore};
 
 /// A bucket keeps what is noted with each object, and neither inodes nor holes.
 fn keeps() -> Keeps {
-    Keeps { sparse: false, inodes: false, resumes: false, hard_links: false, ..Keeps::everything() }
+    Keeps {
+        sparse: false,
+        inodes: false,
+        resumes: false,
+        resumes_streams: false,
+        hard_links: false,
+        ..Keeps::everything()
+    }
 }
 
 fn client(store: &SmallStore, side: Side) -> Arc<Client> {

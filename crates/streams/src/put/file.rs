@@ -267,11 +267,11 @@ impl<'a> FileStream<'a> {
     fn leave(&self, error: Error) -> Error {
         let error = if error.subject().is_empty() { error.on(&self.target.name) } else { error };
         match error.kind() {
-            ErrorKind::Unreachable => {
+            ErrorKind::Unreachable if self.target.resumes => {
                 error.with_hint("what was sent is kept there: the same command with --resume goes on from it")
             }
-            // Another haul writes the file.
-            ErrorKind::Busy => error,
+            // Nothing can be removed there, or another haul writes the file.
+            ErrorKind::Unreachable | ErrorKind::Busy => error,
             _ => {
                 self.discard();
                 error

@@ -53,6 +53,8 @@ pub struct FileTarget {
     pub pool: BufferPool,
     /// Receives messages for the user.
     pub note: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Whether the sink goes on from what an interrupted put has left.
+    pub resumes: bool,
 }
 
 /// How a stream is stored.

@@ -26,6 +26,8 @@ pub struct Keeps {
     pub inodes: bool,
     /// A sink that is opened later resumes a large file from the slices that an earlier one wrote.
     pub resumes: bool,
+    /// The same for a stream, whose length is known at its end.
+    pub resumes_streams: bool,
     /// A sink checks content against its proof when it arrives; else only when it is asked to read it back.
     pub verifies: bool,
     /// A root can be a file.
@@ -54,6 +56,7 @@ impl Keeps {
             symlink_times: true,
             inodes: true,
             resumes: true,
+            resumes_streams: true,
             verifies: true,
             file_roots: true,
             empty_dirs: true,

@@ -19,9 +19,9 @@ pub(super) const CASES: &[Case] = cases![
     a_stream_that_ends_with_a_slice_is_whole,
     a_short_stream_is_a_small_file,
     a_stream_without_an_end_has_no_name_and_a_discarded_one_leaves_nothing,
-    what_is_left_of_a_stream_counts_only_if_it_is_the_same if resumes,
-    a_later_sink_completes_what_an_earlier_one_has_stored if resumes,
-    a_shorter_stream_leaves_nothing_of_a_longer_one if resumes,
+    what_is_left_of_a_stream_counts_only_if_it_is_the_same if resumes_streams,
+    a_later_sink_completes_what_an_earlier_one_has_stored if resumes_streams,
+    a_shorter_stream_leaves_nothing_of_a_longer_one if resumes_streams,
     a_stream_does_not_grow_beyond_its_end,
     a_length_that_somebody_made_up_is_refused,
 ];
