@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::dataset::{
-    DB, DB_QUICK, DEEP, DEEP_QUICK, Dataset, HUNDRED_THOUSAND, IMAGE, IMAGE_QUICK, LOG, LOG_QUICK, MANY,
-    MANY_QUICK, MILLION, MILLION_QUICK, MIXED, MIXED_QUICK, NOISE_FILE, NOISE_FILE_QUICK, ONE_FOLDER, SMALL,
-    SMALL_QUICK, STREAM, STREAM_QUICK, TABLE, TABLE_QUICK, TEN_THOUSAND, WIDE, WIDE_QUICK,
+    DB, DB_QUICK, DEEP, DEEP_QUICK, Dataset, GIBIBYTE, HUNDRED_THOUSAND, IMAGE, IMAGE_QUICK, LOG, LOG_QUICK,
+    MANY, MANY_QUICK, MILLION, MILLION_QUICK, MIXED, MIXED_QUICK, NOISE_FILE, NOISE_FILE_QUICK, ONE_FOLDER,
+    SMALL, SMALL_QUICK, STREAM, STREAM_QUICK, TABLE, TABLE_QUICK, TEN_THOUSAND, WIDE, WIDE_QUICK,
 };
 use crate::link::LinkSpec;
 use crate::units::{show_rate, show_time};
@@ -37,6 +37,8 @@ pub(crate) enum Far {
     Machine,
     /// An object store.
     Bucket,
+    /// An SMB server, whose share has the trees of both sides.
+    Share,
 }
 
 /// Which side of a copy is behind a file system that answers late.
@@ -126,6 +128,10 @@ const LOCAL: &[&str] = &["haul", "haul --no-fsync", "cp -a", "cp -a + sync -f"];
 /// For object stores.
 const CLIENTS: &[&str] = &["haul to or from a store", "aws", "s5cmd", "rclone s3", "mc"];
 
+/// For SMB shares.
+const SHARES: &[&str] =
+    &["haul to or from a share", "rclone smb -8", "rclone smb -32", "rclone smb -64", "smbclient"];
+
 /// For one stream.
 const PIPES: &[&str] = &["haul pipe", "haul", "nc", "mbuffer", "zstd+nc", "ssh", "ssh -C", "gzip+ssh"];
 
@@ -171,6 +177,10 @@ const PUSH: Case = Case {
 
 /// Over a link on which packing decides.
 const PACKED: Case = Case { link: mbit(100, 10), tools: PACKING, timeout: minutes(5), ..PUSH };
+
+/// Small files onto an SMB share, 4 ms away.
+const SHARED: Case =
+    Case { data: &DEEP, quick: &DEEP_QUICK, link: gbit(1, 4), far: Far::Share, tools: SHARES, ..PUSH };
 
 /// A stream into an object store.
 const PUT: Case = Case {
@@ -326,6 +336,23 @@ pub(crate) static CASES: &[Case] = &[
         route: Route::Pull,
         link: gbit(5, 60),
         ..PIPE
+    },
+    Case { name: "smb-up", about: "8,000 files of 1 to 4 KiB onto an SMB share, 4 ms away", ..SHARED },
+    Case { name: "smb-down", about: "the same from it", route: Route::Pull, ..SHARED },
+    Case {
+        name: "smb-again",
+        about: "12,200 files onto an SMB share that has them, 4 ms away",
+        data: &MANY,
+        quick: &MANY_QUICK,
+        passes: Passes::Again,
+        ..SHARED
+    },
+    Case {
+        name: "smb1g",
+        about: "a file of 1 GiB onto an SMB share, 4 ms away",
+        data: &GIBIBYTE,
+        quick: &NOISE_FILE_QUICK,
+        ..SHARED
     },
     Case { name: "objects-up", about: "12,200 small files into an object store", ..OBJECTS },
     Case { name: "objects-down", about: "the same out of it", route: Route::Pull, ..OBJECTS },

@@ -155,6 +155,10 @@ pub(crate) const NOISE_FILE: Dataset =
 pub(crate) const NOISE_FILE_QUICK: Dataset =
     Dataset { name: "noise-quick", groups: &[group("blob", 1, 0, (4 * MB, 4 * MB), Content::Random)] };
 
+/// One large file.
+pub(crate) const GIBIBYTE: Dataset =
+    Dataset { name: "gibibyte", groups: &[group("blob", 1, 0, (1 << 30, 1 << 30), Content::Random)] };
+
 /// A stream that nothing makes smaller.
 pub(crate) const STREAM: Dataset =
     Dataset { name: "stream", groups: &[group("blob", 1, 0, (800 * MB, 800 * MB), Content::Random)] };

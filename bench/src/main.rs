@@ -24,6 +24,7 @@ mod programs;
 mod record;
 mod report;
 mod run;
+mod share;
 mod sshd;
 mod stop;
 mod stream;

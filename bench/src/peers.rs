@@ -3,6 +3,7 @@
 use crate::cases::Route;
 use crate::clients;
 use crate::pipes;
+use crate::share;
 use crate::sshd::SshAccess;
 use crate::tool::{Job, Keeps, NC_PORT, Plan, Promise, Tool, near};
 
@@ -67,6 +68,11 @@ pub(crate) static TOOLS: &[Tool] = &[
     tool("gzip+ssh", &["gzip", "ssh"], Keeps::Contents, Promise::Copied, |job| {
         pipes::ssh(job, "", "gzip | ", "gzip -d | ")
     }),
+    tool("haul to or from a share", &[], Keeps::Contents, Promise::Copied, share::haul),
+    tool("rclone smb -8", &["rclone"], Keeps::Contents, Promise::Copied, |job| share::rclone(job, 8)),
+    tool("rclone smb -32", &["rclone"], Keeps::Contents, Promise::Copied, |job| share::rclone(job, 32)),
+    tool("rclone smb -64", &["rclone"], Keeps::Contents, Promise::Copied, |job| share::rclone(job, 64)),
+    tool("smbclient", &["smbclient"], Keeps::Contents, Promise::Copied, share::smbclient),
     tool("cp -a + sync -f", &["cp", "sync"], Keeps::Everything, Promise::Durable, |job| cp(job, "-a", true)),
 ];
 
@@ -271,6 +277,7 @@ mod tests {
             target: "/b",
             ssh: Some(&ssh),
             bucket: None,
+            share: None,
             file: None,
             haul: "/bin/haul",
             haul_args: "",

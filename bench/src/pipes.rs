@@ -88,6 +88,7 @@ mod tests {
             target: "/b",
             ssh: Some(&access),
             bucket: None,
+            share: None,
             file: Some("f"),
             haul: "/bin/haul",
             haul_args: "",

@@ -15,6 +15,7 @@ use crate::measure::{Cgroups, Side};
 use crate::peers::tool_named;
 use crate::process::{last_lines, run_aside};
 use crate::record::{CaseRecord, Outcome, Pass, RunRecord, ToolRecord};
+use crate::share::Share;
 use crate::sshd::Sshd;
 use crate::stop::Stop;
 use crate::timed::{Stage, timed};
@@ -62,15 +63,17 @@ pub(crate) fn run_case(case: &Case, settings: &Settings, cgroups: Option<&Cgroup
     let link = spec.as_ref().map(|spec| Link::new(spec, &settings.tcp)).transpose()?;
     let near = Side::new(cgroups, "near");
     let far = Side::new(cgroups, "far");
-    let (mut sshd, mut bucket) = (None, None);
+    let (mut sshd, mut bucket, mut share) = (None, None, None);
     if let Some(link) = &link {
         let (dir, stop) = (scratch.path().join("far"), &settings.stop);
         match case.far {
             Far::Machine => sshd = Some(Sshd::start(&dir, link, &far, stop)?),
+            Far::Share => share = Some(Share::start(&dir, base, link, &far, stop)?),
             Far::Bucket => bucket = Some(Bucket::start(&dir, link, &far, stop)?),
         }
     }
     let pid = sshd.as_ref().map(Sshd::pid).or(bucket.as_ref().map(Bucket::pid));
+    let pid = pid.or(share.as_ref().map(Share::pid));
     let file = data.only_file();
     let runner = Runner {
         case,
@@ -87,6 +90,7 @@ pub(crate) fn run_case(case: &Case, settings: &Settings, cgroups: Option<&Cgroup
         },
         sshd: sshd.as_ref(),
         bucket: bucket.as_ref(),
+        share: share.as_ref(),
         file: file.as_deref(),
     };
     if let Some(bucket) = bucket.as_ref().filter(|_| case.route == Route::Pull) {
@@ -161,6 +165,7 @@ struct Runner<'a> {
     stage: Stage<'a>,
     sshd: Option<&'a Sshd>,
     bucket: Option<&'a Bucket<'a>>,
+    share: Option<&'a Share>,
     /// The only file of the tree, where it has one.
     file: Option<&'a str>,
 }
@@ -260,6 +265,7 @@ impl Runner<'_> {
             target,
             ssh: self.sshd.map(|sshd| &sshd.access),
             bucket: self.bucket.map(|bucket| &bucket.access),
+            share: self.share.map(|share| &share.access),
             file: self.file,
             haul,
             haul_args: &self.settings.haul_args,

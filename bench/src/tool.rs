@@ -5,6 +5,7 @@ use std::process::Command;
 use crate::bucket::BucketAccess;
 use crate::cases::Route;
 use crate::programs::which;
+use crate::share::ShareAccess;
 use crate::sshd::SshAccess;
 
 /// What the copies of a tool keep.
@@ -51,6 +52,8 @@ pub(crate) struct Job<'a> {
     pub(crate) ssh: Option<&'a SshAccess>,
     /// The object store that is source or target: that of the two which begins with `s3://`.
     pub(crate) bucket: Option<&'a BucketAccess>,
+    /// The share that has source or target, if there is one.
+    pub(crate) share: Option<&'a ShareAccess>,
     /// The only file of the source, if it is a single file.
     pub(crate) file: Option<&'a str>,
     /// The program haul.
