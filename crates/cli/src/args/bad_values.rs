@@ -16,7 +16,9 @@ const GOOD: [(&str, &str); 1] = [("--modify-window", "-1")];
 const TAKEN: [&str; 7] =
     [" from ", " are like ", " not one of ", " is not NAME", " as in ", " lists them", "`off` is"];
 /// Options and arguments whose values are text or paths, of which any can be meant.
-const FREE: [&str; 50] = [
+const FREE: [&str; 52] = [
+    "unpack",
+    "member",
     "first",
     "into",
     "from",
