@@ -1,6 +1,6 @@
 //! The index of the members of a stream, in the object or file `NAME.haul-index`.
 //!
-//! It begins with [`MAGIC`], the length of the head (two bytes, little-endian), and the head: the ETag and the length of what
+//! It begins with `HAULIDX1`, the length of the head (two bytes, little-endian), and the head: the ETag and the length of what
 //! is stored, serialized with postcard. The records of [`haul_members`] follow, encrypted if the stream is. An index of
 //! another object is ignored.
 
