@@ -25,6 +25,7 @@ mod record;
 mod report;
 mod run;
 mod share;
+mod share_clients;
 mod sshd;
 mod stop;
 mod stream;

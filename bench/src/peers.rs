@@ -3,7 +3,7 @@
 use crate::cases::Route;
 use crate::clients;
 use crate::pipes;
-use crate::share;
+use crate::share_clients as share;
 use crate::sshd::SshAccess;
 use crate::tool::{Job, Keeps, NC_PORT, Plan, Promise, Tool, near};
 

@@ -6,32 +6,33 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::cases::Route;
-use crate::link::{FAR_IP, Link};
+use crate::link::Link;
 use crate::measure::Side;
 use crate::process::{Place, Running, await_listener, last_lines, run_aside};
 use crate::stop::Stop;
-use crate::tool::{Job, Plan, near};
 
 const PORT: u16 = 445;
 const SERVER: &str = "/usr/sbin/smbd";
-const USER: &str = "root";
-const PASSWORD: &str = "bench-secret";
-const SHARE: &str = "bench";
+/// The user of the share.
+pub(crate) const USER: &str = "root";
+/// Their password.
+pub(crate) const PASSWORD: &str = "bench-secret";
+/// The name of the share.
+pub(crate) const SHARE: &str = "bench";
 
 /// Access to the share.
 pub(crate) struct ShareAccess {
     /// The folder that is shared.
     root: String,
     /// The file with user and password.
-    credentials: String,
+    pub(crate) credentials: String,
     /// The settings of Samba, for its client.
-    config: String,
+    pub(crate) config: String,
 }
 
 impl ShareAccess {
     /// The path of a folder on the share.
-    fn below<'a>(&self, path: &'a str) -> &'a str {
+    pub(crate) fn below<'a>(&self, path: &'a str) -> &'a str {
         path.strip_prefix(&self.root).unwrap_or(path).trim_start_matches('/')
     }
 }
@@ -84,55 +85,5 @@ impl Share {
     /// The process ID of the server.
     pub(crate) fn pid(&self) -> u32 {
         self.running.pid()
-    }
-}
-
-/// Source and target; the one on the share in the words of a client.
-fn ends(job: &Job, share: &ShareAccess, words: impl Fn(&str) -> String) -> Option<(String, String)> {
-    match job.route {
-        Route::Push => Some((job.source.to_owned(), words(share.below(job.target)))),
-        Route::Pull => Some((words(share.below(job.source)), job.target.to_owned())),
-        Route::Local => None,
-    }
-}
-
-pub(crate) fn haul(job: &Job) -> Option<Plan> {
-    let share = job.share?;
-    let (from, to) = ends(job, share, |path| format!("smb://{FAR_IP}/{SHARE}/{path}"))?;
-    near(format!(
-        "{} copy -q --smb-credentials {} {} {from}/ {to}/",
-        job.haul, share.credentials, job.haul_args
-    ))
-}
-
-pub(crate) fn rclone(job: &Job, transfers: u32) -> Option<Plan> {
-    let share = job.share?;
-    let remote = |path: &str| {
-        let password = format!("$(rclone obscure {PASSWORD})");
-        format!("\":smb,host={FAR_IP},user={USER},pass='{password}':{SHARE}/{path}\"")
-    };
-    let (from, to) = ends(job, share, remote)?;
-    near(format!(
-        "RCLONE_CONFIG=/dev/null rclone copy -q --transfers {transfers} --checkers {transfers} {from} {to}"
-    ))
-}
-
-/// `mput` and `mget` copy into the folder of the share that they are in.
-pub(crate) fn smbclient(job: &Job) -> Option<Plan> {
-    let share = job.share?;
-    let client = format!(
-        "smbclient //{FAR_IP}/{SHARE} -s {} -A {} -c 'prompt OFF; recurse ON;",
-        share.config, share.credentials
-    );
-    match job.route {
-        Route::Push => {
-            let to = share.below(job.target);
-            near(format!("{client} mkdir {to}; cd {to}; lcd {}; mput *' > /dev/null", job.source))
-        }
-        Route::Pull => {
-            let (from, to) = (share.below(job.source), job.target);
-            near(format!("mkdir -p {to} && {client} cd {from}; lcd {to}; mget *' > /dev/null"))
-        }
-        Route::Local => None,
     }
 }
