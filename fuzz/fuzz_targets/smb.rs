@@ -1,0 +1,33 @@
+//! Arbitrary bytes as the messages of an SMB server, and as the listings in them.
+#![no_main]
+
+// Their crate depends on more.
+#[allow(dead_code)]
+#[path = "../../crates/ends/smb/src/attrs.rs"]
+mod attrs;
+#[allow(dead_code)]
+#[path = "../../crates/ends/smb/src/named.rs"]
+mod named;
+#[allow(dead_code)]
+#[path = "../../crates/ends/smb/src/reply.rs"]
+mod reply;
+
+use haul_fuzz::{BASE, within};
+use libfuzzer_sys::fuzz_target;
+use smb2::fuzzing;
+
+/// The library allocates for counts of 16 bits before it reads what they count: up to 4 MiB.
+const SMB2: usize = 64 * BASE;
+
+fuzz_target!(|bytes: &[u8]| {
+    within(BASE, bytes.len(), || {
+        let names = named::parse(bytes).map_or(0, |names| names.len());
+        assert!(names * 64 <= bytes.len());
+    });
+    within(SMB2, bytes.len(), || fuzzing::fuzz_frame_parse(bytes));
+    within(SMB2, bytes.len(), || fuzzing::fuzz_sub_frame_parse(bytes));
+    within(SMB2, bytes.len(), || fuzzing::fuzz_transform_header_parse(bytes));
+    within(SMB2, bytes.len(), || fuzzing::fuzz_negotiate_response_parse(bytes));
+    within(SMB2, bytes.len(), || fuzzing::fuzz_create_response_parse(bytes));
+    within(SMB2, bytes.len(), || fuzzing::fuzz_error_context_walk(bytes));
+});
