@@ -17,7 +17,7 @@ use machines::{HERE, Machines, OUTPUT};
 use page::Block;
 
 /// The pages with commands. Each has a test below.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "README.md",
     "docs/install.md",
     "docs/quick-start.md",

@@ -197,6 +197,8 @@ fn a_consumer_that_leaves_input_unread_has_failed() {
         let scene = Scene::new();
         let run = from.plain(&scene, "echo 12345", "sleep 1").finish().expect_code(1);
         assert!(run.err().contains("has not read the last 6 bytes"), "{from:?}: {run}");
+        // It has ended long before its input does.
+        let _ = from.plain(&scene, "echo 12345", "head -c 3 >/dev/null").finish().expect_code(1);
     }
 }
 

@@ -56,6 +56,8 @@ struct State {
     failure: Option<Error>,
     /// The program may see the end of its input.
     finishing: bool,
+    /// This end of its input is closed.
+    closed: bool,
     /// The other end of its input, to see what it has left there.
     unread: Option<File>,
     exit: Option<ExitStatus>,
@@ -97,6 +99,7 @@ impl ProgramSink {
             digest: None,
             failure: None,
             finishing: false,
+            closed: false,
             unread: None,
             exit: None,
             finished: false,
@@ -198,8 +201,12 @@ impl Shared {
         state.unread = OpenOptions::new().read(true).open(other).ok();
         drop(state);
         let released = self.guard.lock().as_mut().map_or(Ok(()), Guard::release);
-        if let Err(error) = released {
-            self.fail(Error::io(Side::Local, "end the input of", &error).on(&self.name));
+        match released {
+            Ok(()) => {
+                self.state.lock().closed = true;
+                self.changed.notify_all();
+            }
+            Err(error) => self.fail(Error::io(Side::Destination, "end the input of", &error).on(&self.name)),
         }
     }
 
@@ -294,7 +301,8 @@ impl Shared {
         }
         state.finishing = true;
         self.changed.notify_all();
-        let runs = |state: &mut State| state.failure.is_none() && state.exit.is_none();
+        // One that has exited already may have left something unread, which is known when its input is closed.
+        let runs = |state: &mut State| state.failure.is_none() && !(state.closed && state.exit.is_some());
         let mut state = self.changed.wait_while(state, runs);
         if let Some(failure) = &state.failure {
             return Err(failure.clone());

@@ -226,6 +226,22 @@ fn a_program_that_ends_early_answers_what_waits_and_what_comes() {
 }
 
 #[test]
+fn a_program_that_has_ended_before_its_input_may_have_left_some_of_it() {
+    for text in ["true", "head -c 100 > /dev/null"] {
+        for _ in 0..20 {
+            let sink = sink(text);
+            let answer = write(&sink, &bytes(1000), &[0]).recv().unwrap().1;
+            while sink.said(0).is_ok_and(|said| !said.ended) {}
+            let error = answer.and_then(|_| sink.finish().map(drop)).unwrap_err().to_string();
+            assert!(
+                error.contains("has not read the last") || error.contains("before it had read"),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[test]
 fn who_only_listens_learns_of_the_failure_after_the_last_word() {
     for (text, said) in
         [("exit 7", ""), ("echo one >&2; exit 7", "one\n"), ("exec 2>&-; sleep 1; exit 7", "")]
