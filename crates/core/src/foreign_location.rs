@@ -1,5 +1,7 @@
 //! Locations in the notation of other tools, and what to write instead.
 
+use std::path::Path;
+
 /// URL schemes of other tools, and what to write instead. `{}` is what follows the scheme.
 const SCHEMES: [(&[&str], &str); 11] = [
     (&["s3a", "s3n"], "write s3://{}"),
@@ -23,11 +25,12 @@ const SCHEMES: [(&[&str], &str); 11] = [
 
 /// Names that users of rclone give to stores: the scheme of haul, and whether the store needs --endpoint. No scheme
 /// means that haul has no end of this kind.
-const REMOTES: [(&[&str], &str, bool); 5] = [
+const REMOTES: [(&[&str], &str, bool); 6] = [
     (&["s3"], "s3", false),
     (&["gs", "gcs"], "gs", false),
     (&["az", "azureblob"], "az", false),
     (&["b2", "r2"], "s3", true),
+    (&["smb", "cifs"], "smb", false),
     (&["gdrive", "dropbox", "onedrive"], "", false),
 ];
 
@@ -59,6 +62,9 @@ fn of_url(text: &str) -> Option<String> {
 fn of_windows(text: &str) -> Option<String> {
     let mut chars = text.chars();
     let (first, second, third) = (chars.next()?, chars.next()?, chars.next());
+    if let Some(share) = text.strip_prefix("//") {
+        return of_share(share);
+    }
     if first == '\\' && second == '\\' && third.is_some_and(char::is_alphanumeric) && text[2..].contains('\\')
     {
         return Some(format!("write smb:{}", text.replace('\\', "/")));
@@ -75,6 +81,14 @@ fn of_windows(text: &str) -> Option<String> {
         )),
         _ => None,
     }
+}
+
+/// `//server/share`, as mount.cifs(8) and smbclient(1) have it. It is also a local path, if there is one.
+fn of_share(share: &str) -> Option<String> {
+    let (server, path) = share.split_once('/')?;
+    let is_share = server.starts_with(|c: char| c.is_ascii_alphanumeric()) && !path.is_empty();
+    (is_share && !Path::new("/").join(server).exists())
+        .then(|| format!("write smb://{share}, or for a local path /{share}"))
 }
 
 /// `host::module`, and IPv6 addresses without brackets, which look alike.
@@ -139,6 +153,8 @@ mod tests {
             ("c:\\x", "mount the drive"),
             ("D:/Users/x", "ssh://D/Users/x"),
             ("\\\\server\\share\\x", "write smb://server/share/x"),
+            ("//server/share/x", "write smb://server/share/x"),
+            ("smb:nas/share", "write smb://nas/share"),
             ("host::module/x", "use host:PATH"),
             ("me@host::module", "use me@host:PATH"),
             ("fe80::1:/x", "[fe80::1]:PATH"),

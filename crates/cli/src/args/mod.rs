@@ -107,7 +107,7 @@ pub(crate) use preserve::PreserveArgs;
 pub(crate) use presign::{MethodArg, PresignArgs};
 pub(crate) use probe::ProbeArgs;
 pub(crate) use put::PutArgs;
-pub(crate) use refused::{Refused, similar};
+pub(crate) use refused::{PIPE_FORMS, Refused, similar};
 pub(crate) use rm::RmArgs;
 pub(crate) use select::SelectArgs;
 pub(crate) use share::ShareArgs;

@@ -122,11 +122,17 @@ fn no_value(error: &clap::Error) -> String {
     }
 }
 
+/// The forms of haul pipe.
+pub(crate) const PIPE_FORMS: &str = "`haul pipe HOST --into CMD -- CMD`, or `haul pipe --from HOST CMD --into CMD`, with quotes around a CMD of words";
+
 /// The error of missing options or arguments.
 fn missing(error: &clap::Error, command: &str) -> String {
     let all = texts(error, ContextKind::InvalidArg);
     let names: Vec<&str> = all.iter().map(|what| name(what)).collect();
     if names.iter().any(|name| name.starts_with('-')) {
+        if command == "pipe" && names == ["--into"] {
+            return format!("--into is missing: {PIPE_FORMS}");
+        }
         let other = if names.len() == 1 { "another given option requires it" } else { "all are required" };
         return format!("{} is missing: {other}", names.join(", "));
     }

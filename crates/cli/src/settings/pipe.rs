@@ -8,7 +8,7 @@ use haul_core::{Location, Program, Result};
 use haul_job::PipeProgram;
 
 use super::errors::usage;
-use crate::args::PipeArgs;
+use crate::args::{PIPE_FORMS, PipeArgs};
 
 /// The program that writes, and the one that reads.
 ///
@@ -32,12 +32,12 @@ pub(crate) fn programs(args: &PipeArgs) -> Result<(PipeProgram, PipeProgram)> {
         (Some(from), None, words @ [_, ..]) => (Some(host(from)?), None, bytes(words)),
         (None, Some(to), words @ [_, ..]) => (None, Some(host(to)?), bytes(words)),
         (None, None, _) => {
-            let error = usage("pipe the stream", "the host is missing");
-            return Err(error.with_hint("haul pipe HOST --into CMD -- CMD"));
+            return Err(usage("pipe the stream", "the host is missing").with_hint(PIPE_FORMS));
         }
         (_, _, []) => {
-            let error = usage("pipe the stream", "the command that writes it is missing");
-            return Err(error.with_hint("haul pipe HOST --into CMD -- CMD"));
+            let cause =
+                "the command that writes it is missing; haul starts it itself, to learn whether it failed";
+            return Err(usage("pipe the stream", cause).with_hint(PIPE_FORMS));
         }
     };
     if into.words.iter().chain(&words).any(|word| word.is_empty() || word.contains(&0)) {
