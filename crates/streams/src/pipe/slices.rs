@@ -1,8 +1,8 @@
 //! Moves the slices of a stream from a source to a sink.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use haul_core::digest::slice_count;
@@ -149,7 +149,7 @@ impl Slices {
         if self.is_behind_the_end(&data, job.index) {
             return;
         }
-        let pending = Pending { slices: Arc::clone(self), job: Some(job) };
+        let pending = Pending { slices: Arc::downgrade(self), job: Some(job) };
         self.sink.write(data, Box::new(move |mut outcomes| pending.settle(outcomes.pop())));
     }
 
@@ -224,24 +224,26 @@ impl Job {
 }
 
 /// A slice that the sink has. If the sink drops it unsettled, as by a panic, the stream has failed.
+///
+/// It does not keep the ends: a connection that never answers would keep itself.
 struct Pending {
-    slices: Arc<Slices>,
+    slices: Weak<Slices>,
     job: Option<Job>,
 }
 
 impl Pending {
     fn settle(mut self, outcome: Option<Result<Outcome>>) {
-        if let (Some(job), Some(outcome)) = (self.job.take(), outcome) {
-            self.slices.settle(job, outcome);
+        if let (Some(slices), Some(job), Some(outcome)) = (self.slices.upgrade(), self.job.take(), outcome) {
+            slices.settle(job, outcome);
         }
     }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if self.job.is_some() {
+        if let (Some(slices), Some(_)) = (self.slices.upgrade(), &self.job) {
             let cause = "the thread that had the slice ended early";
-            self.slices.fail(Error::new(ErrorKind::Io, Side::Local, "write", cause));
+            slices.fail(Error::new(ErrorKind::Io, Side::Local, "write", cause));
         }
     }
 }
