@@ -10,7 +10,7 @@
 //!
 //! The prefix of the keys, or the path above the tree, is not known here; it makes keys longer.
 
-use haul_core::{Entry, EntryKind};
+use haul_core::{Entry, EntryKind, is_device_name};
 use unicode_normalization::UnicodeNormalization;
 
 /// A kind of target.
@@ -145,14 +145,7 @@ fn windows(name: &[u8]) -> Option<Reason> {
     if name.encode_utf16().count() > 255 {
         return Some(Reason::TooLong);
     }
-    // Device names are reserved in every directory, with any extension.
-    let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_uppercase();
-    let numbered = |prefix: &str| {
-        let number = stem.strip_prefix(prefix).map(|rest| rest.chars().collect::<Vec<_>>());
-        matches!(number.as_deref(), Some(['1'..='9' | '¹' | '²' | '³']))
-    };
-    let reserved = matches!(&*stem, "CON" | "PRN" | "AUX" | "NUL") || numbered("COM") || numbered("LPT");
-    reserved.then_some(Reason::Reserved)
+    is_device_name(name).then_some(Reason::Reserved)
 }
 
 /// Checks the whole path as a key. Directories are not objects.

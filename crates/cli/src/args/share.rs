@@ -21,8 +21,8 @@ pub(crate) struct ShareArgs {
     /// Replace characters that SMB cannot have in names, as mount.cifs does
     ///
     /// Those are : * ? " < > | \, control characters, and a dot or a space at the end of a name. Each becomes a
-    /// character of a private range, which Linux and macOS show as the original one and Windows as a box. Without it,
-    /// entries with such names fail.
+    /// character of a private range, which Linux and macOS show as the original one and Windows as a box. So does the
+    /// first character of a name that Windows reserves (CON, aux.c). Without it, entries with such names fail.
     #[arg(long, help_heading = "SMB shares")]
     pub(crate) smb_map_names: bool,
 }

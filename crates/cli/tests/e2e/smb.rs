@@ -32,6 +32,7 @@ pub(crate) fn cases() -> Vec<Case> {
         a_password_is_no_part_of_a_command_line,
         everything_is_encrypted_on_request_or_if_the_server_demands_it,
         names_that_smb_cannot_hold_fail_or_are_mapped,
+        names_that_windows_reserves_fail_or_are_mapped,
         one_of_two_names_that_differ_in_case_is_refused,
         a_full_disk_of_the_server_is_told,
         files_that_may_not_be_changed_are_replaced_and_removed,
@@ -336,6 +337,32 @@ fn names_that_smb_cannot_hold_fail_or_are_mapped() {
     map("copy").arg(&at).arg(slash(&back)).finish().expect_success();
     assert_same(tree.path(), &back);
     assert!(shares.disk("dst/a\u{f022}b").exists(), "as mount.cifs and macOS write it");
+}
+
+fn names_that_windows_reserves_fail_or_are_mapped() {
+    let shares = Shares::new();
+    let tree = shares.scene.tree("src");
+    let reserved = ["CON", "aux.c", "nul.txt", "LPT1", "COM1.txt", "prn/file", "lock$"];
+    for name in ["good", "console"].into_iter().chain(reserved) {
+        tree.text(name, name);
+    }
+    let at = shares.server.at("dst/");
+    for _ in 0..3 {
+        let run = shares.haul("sync").arg(slash(tree.path())).arg(&at).finish().expect_code(1);
+        for name in reserved {
+            assert!(run.err().contains(name.trim_end_matches("/file")), "{name}: {}", run.err());
+        }
+        assert!(run.err().contains("reserves") && run.err().contains("--smb-map-names"), "{}", run.err());
+        assert_eq!(fs::read_dir(shares.disk("dst")).unwrap().count(), 2, "nothing has a made-up name");
+    }
+    let map = |word: &str| shares.haul(word).arg("--smb-map-names");
+    for _ in 0..3 {
+        map("sync").arg(slash(tree.path())).arg(&at).finish().expect_success();
+    }
+    let back = shares.scene.join("back");
+    map("copy").arg(&at).arg(slash(&back)).finish().expect_success();
+    assert_same(tree.path(), &back);
+    assert!(shares.disk("dst/\u{f061}ux.c").exists());
 }
 
 fn one_of_two_names_that_differ_in_case_is_refused() {

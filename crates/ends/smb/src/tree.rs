@@ -9,7 +9,7 @@ use haul_core::{Error, ErrorKind, Place, PlaceRoot, RelPath, Result, Side};
 
 use super::attrs::Attrs;
 use super::named::parse;
-use super::names::{check_length, from_wire, to_wire};
+use super::names::{BadName, check_length, from_wire, to_wire};
 use super::reply::{Fault, Replies};
 use super::session::Smb;
 use super::step::{Kind, LIST, LOOK, Step};
@@ -72,22 +72,22 @@ impl Tree {
         let map = self.smb.server.login.map_names;
         let mut remote = String::new();
         for name in self.root.iter().map(Vec::as_slice).chain(path.components()) {
-            let name = to_wire(name, map).map_err(|why| self.bad_name(path, why))?;
+            let name = to_wire(name, map).map_err(|bad| self.bad_name(path, &bad))?;
             if !remote.is_empty() {
                 remote.push('\\');
             }
             remote.push_str(&name);
         }
-        check_length(&remote).map_err(|why| self.bad_name(path, why))?;
+        check_length(&remote).map_err(|bad| self.bad_name(path, &bad))?;
         Ok(remote)
     }
 
-    fn bad_name(&self, path: &RelPath, why: &str) -> Error {
-        let error = self.fault(ErrorKind::Unsupported, "name", path, why);
-        if self.smb.server.login.map_names {
+    fn bad_name(&self, path: &RelPath, bad: &BadName) -> Error {
+        let error = self.fault(ErrorKind::Unsupported, "name", path, &bad.why);
+        if !bad.can_be_mapped {
             return error;
         }
-        error.with_hint("--smb-map-names replaces such characters as mount.cifs does")
+        error.with_hint("--smb-map-names writes it with other characters, as mount.cifs does, and reads it back")
     }
 
     /// The path on the share of `name` beside `path`.
@@ -156,7 +156,7 @@ impl Tree {
             };
         };
         let name =
-            to_wire(path.name(), self.smb.server.login.map_names).map_err(|why| self.bad_name(path, why))?;
+            to_wire(path.name(), self.smb.server.login.map_names).map_err(|bad| self.bad_name(path, &bad))?;
         let chain = [
             Step::open(&self.remote(&parent)?, Kind::Dir, LIST),
             Step::list(smb2::types::FileId::SENTINEL, &name, ONE_NAME),
