@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use haul_testkit::smbd::{PASSWORD, USER};
 use haul_testkit::terminal::Terminal;
+use haul_testkit::tree::list;
 use haul_testkit::{Finished, Need, Run, SmbLock, SmbdOptions, Tree, content};
 
 use crate::scene::{HAUL, slash, summary};
@@ -19,6 +20,8 @@ pub(crate) fn cases() -> Vec<Case> {
         a_file_that_another_program_has_open_is_tried_again_at_the_end,
         a_file_that_stays_open_is_named_with_a_kind_of_its_own,
         what_another_program_has_open_at_the_destination_stays_as_it_is,
+        what_changed_its_case_stays_on_a_share,
+        a_name_that_the_server_takes_for_an_unknown_one_removes_nothing,
         files_and_folders_of_a_share_are_removed_by_name,
         a_stream_becomes_a_file_of_a_share_and_comes_back,
         a_producer_that_fails_leaves_no_file_on_a_share,
@@ -120,6 +123,107 @@ fn what_another_program_has_open_at_the_destination_stays_as_it_is() {
     drop(locks);
     sync(&[]).expect_success();
     assert_same(tree.path(), there.path());
+}
+
+fn on_share_with(line: &str) -> Shares {
+    Shares::with(&SmbdOptions { global: Vec::new(), share: vec![line.to_owned()] })
+}
+
+fn sync(shares: &Shares, tree: &Tree) -> Run {
+    let run = shares.haul("sync").args(["--json", "--force-delete"]);
+    run.arg(slash(tree.path())).arg(shares.server.at("dst/"))
+}
+
+/// The names in the copy, in lower case.
+fn names(shares: &Shares) -> Vec<String> {
+    let mut names: Vec<String> =
+        list(&shares.disk("dst")).into_iter().map(|path| path.to_string_lossy().to_lowercase()).collect();
+    names.sort();
+    names
+}
+
+fn what_changed_its_case_stays_on_a_share() {
+    for (line, folds) in [("case sensitive = auto", true), ("case sensitive = yes", false)] {
+        let shares = on_share_with(line);
+        let tree = shares.scene.tree("src");
+        for (name, len) in
+            [("Foo", 100_u64), ("Large", 9_000_000), ("Dir/Inside/file", 100), ("Dir/gone", 7), ("gone", 7)]
+        {
+            tree.file(name, len);
+        }
+        for (name, to) in [("Same", "same"), ("Empty", "empty")] {
+            tree.dir(format!("{name}/{to}"));
+        }
+        sync(&shares, &tree).finish().expect_success();
+        let moves = [
+            ("Foo", "foo"),
+            ("Large", "LARGE"),
+            ("Dir/Inside", "Dir/inside"),
+            ("Dir", "dir"),
+            ("Same", "same"),
+            ("Empty", "EMPTY"),
+        ];
+        for (from, to) in moves {
+            fs::rename(tree.join(from), tree.join(to)).unwrap();
+        }
+        for name in ["gone", "dir/gone"] {
+            fs::remove_file(tree.join(name)).unwrap();
+        }
+        tree.file("foo", 200);
+        tree.file("LARGE", 8_000_000);
+        tree.file("dir/new", 5);
+        let would = summary(&sync(&shares, &tree).arg("-n").finish().expect_success());
+        let did = summary(&sync(&shares, &tree).finish().expect_success());
+        for name in ["copied", "removed", "failed"] {
+            assert_eq!(would.of(name), did.of(name), "{name}, {line}");
+        }
+        if folds {
+            assert_eq!((did.of("copied"), did.of("removed")), (3, 2), "{line}: {did:?}");
+            let all = [
+                "dir",
+                "dir/inside",
+                "dir/inside/file",
+                "dir/new",
+                "empty",
+                "empty/empty",
+                "foo",
+                "large",
+                "same",
+                "same/same",
+            ];
+            assert_eq!(names(&shares), all);
+        } else {
+            assert_same(tree.path(), &shares.disk("dst"));
+        }
+        for (name, len) in [("foo", 200), ("large", 8_000_000)] {
+            let found = list(&shares.disk("dst"))
+                .into_iter()
+                .find(|path| path.to_string_lossy().to_lowercase() == name);
+            assert_eq!(fs::metadata(shares.disk("dst").join(found.unwrap())).unwrap().len(), len);
+        }
+        let again = summary(&sync(&shares, &tree).finish().expect_success());
+        assert_eq!((again.of("copied"), again.of("removed")), (0, 0), "{line}: {again:?}");
+        // Two names of the source: the second one fails, and nothing that is there goes.
+        tree.file("FOO", 300);
+        tree.file("DIR/inside/file", 300);
+        let both = sync(&shares, &tree).finish();
+        let both = if folds { both.expect_code(1) } else { both.expect_success() };
+        assert!(!folds || both.said().contains("same one"), "{}", both.said());
+        assert_eq!(summary(&both).of("removed"), 0, "{line}");
+    }
+}
+
+fn a_name_that_the_server_takes_for_an_unknown_one_removes_nothing() {
+    let shares = on_share_with("mangled names = yes");
+    let there = Tree::new(shares.disk("dst"), 1);
+    there.text("inner/a long name.text", "precious");
+    let told = shares.smbclient("altname \"dst/inner/a long name.text\"");
+    let short = told.trim().rsplit(['\\', '/', ' ']).next().unwrap().to_owned();
+    let tree = shares.scene.tree("src");
+    tree.text(format!("inner/{short}"), "other");
+    let run = sync(&shares, &tree).finish().expect_code(1);
+    assert!(run.said().contains("the same one"), "{short}: {}", run.said());
+    assert_eq!(fs::read(there.join("inner/a long name.text")).unwrap(), b"precious");
 }
 
 fn files_and_folders_of_a_share_are_removed_by_name() {

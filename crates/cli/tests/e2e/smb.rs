@@ -73,7 +73,7 @@ impl Shares {
     }
 
     /// What smbclient says.
-    fn smbclient(&self, words: &str) -> String {
+    pub(crate) fn smbclient(&self, words: &str) -> String {
         let mut command = Command::new("smbclient");
         command.arg(format!("//127.0.0.1/{SHARE}")).args(["-p", &self.server.port().to_string()]);
         command.arg("-s").arg(self.server.config()).arg("-A").arg(self.server.credentials());

@@ -1,9 +1,10 @@
-//! The parts that several ends use: caches, digests in batches, directories at the end of a run, the work of walks and
+//! The parts that several ends use: caches, digests in batches, directories at the end of a run, names without case, the work of walks and
 //! what they still expect, warnings about metadata, and thread pools.
 
 pub mod cache;
 pub mod digests;
 pub mod dirs;
+pub mod folded_names;
 pub mod forecast;
 pub mod frontier;
 pub mod metadata_warnings;

@@ -1,11 +1,13 @@
 //! What directories hold: one listing answers for all of their names.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_core::staging::is_staging_name;
 use haul_core::sync::Mutex;
 use haul_core::{RelPath, Result};
 use haul_ends::cache::Cache;
+use haul_ends::folded_names::{FoldedNames, folded};
 
 use super::attrs::Attrs;
 use super::listing::Listing;
@@ -19,12 +21,33 @@ const REMEMBERED: usize = 256 * 1024;
 /// Directories to remember as existing.
 const KNOWN: usize = 64 * 1024;
 
-/// The names of a directory. `None`: this run has changed the entry since.
-type Names = HashMap<Vec<u8>, Option<Attrs>>;
+/// The names of a directory.
+#[derive(Default)]
+struct Names {
+    /// `None`: this run has changed the entry since.
+    exact: HashMap<Vec<u8>, Option<Attrs>>,
+    /// The hashes of the names without their case.
+    folded: HashSet<u64>,
+}
+
+impl Names {
+    /// Returns whether the name is new.
+    fn put(&mut self, name: Vec<u8>, attrs: Option<Attrs>) -> bool {
+        self.folded.insert(folded(&name));
+        self.exact.insert(name, attrs).is_none()
+    }
+}
 
 /// What this run has learned of the directories of a destination.
+#[derive(Default)]
 pub(super) struct Folders {
-    known: Mutex<Cache<RelPath, ()>>,
+    /// The names of the source.
+    names: FoldedNames,
+    /// Whether the server took a name for an entry of another spelling. A share may tell case apart.
+    folds: AtomicBool,
+    /// Directories in which the server took a name for that of an entry which the source may not have.
+    guarded: Mutex<HashSet<RelPath>>,
+    known: Known,
     listed: Mutex<Listed>,
 }
 
@@ -37,7 +60,7 @@ struct Listed {
 
 impl Listed {
     fn put(&mut self, dir: RelPath, names: Option<Names>) {
-        let count = names.as_ref().map_or(0, HashMap::len) + 1;
+        let count = names.as_ref().map_or(0, |names| names.exact.len()) + 1;
         if self.names + count >= REMEMBERED {
             *self = Self::default();
         }
@@ -46,26 +69,29 @@ impl Listed {
     }
 }
 
-impl Default for Folders {
+/// Directories that exist.
+struct Known(Mutex<Cache<RelPath, ()>>);
+
+impl Default for Known {
     fn default() -> Self {
-        Self { known: Mutex::new(Cache::new(KNOWN)), listed: Mutex::default() }
+        Self(Mutex::new(Cache::new(KNOWN)))
     }
 }
 
 impl Folders {
     /// The directory exists.
     pub(super) fn know(&self, dir: &RelPath) {
-        self.known.lock().put(dir.clone(), ());
+        self.known.0.lock().put(dir.clone(), ());
     }
 
     fn knows(&self, dir: &RelPath) -> bool {
-        self.known.lock().get(dir).is_some()
+        self.known.0.lock().get(dir).is_some()
     }
 
     /// This run has created the directory: it is empty.
     pub(super) fn made(&self, dir: &RelPath) {
         self.know(dir);
-        self.listed.lock().put(dir.clone(), Some(Names::new()));
+        self.listed.lock().put(dir.clone(), Some(Names::default()));
     }
 
     /// This run changes the entry at `path`, and with it the times of its directory.
@@ -79,7 +105,7 @@ impl Folders {
         let Some(parent) = path.parent() else { return };
         let mut listed = self.listed.lock();
         if let Some(Some(names)) = listed.folders.get_mut(&parent) {
-            let is_new = names.insert(path.name().to_vec(), None).is_none();
+            let is_new = names.put(path.name().to_vec(), None);
             listed.names += usize::from(is_new);
         }
     }
@@ -90,19 +116,54 @@ impl Folders {
             let rest = dir.as_bytes().strip_prefix(path.as_bytes());
             path.is_root() || rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
         };
-        self.known.lock().forget(gone);
+        self.known.0.lock().forget(gone);
         self.listed.lock().folders.retain(|dir, _| !gone(dir));
         self.touch(path);
     }
 
     /// What is known of an entry; `None` if the server has to be asked.
-    fn seen(&self, path: &RelPath) -> Option<Option<Attrs>> {
+    fn seen(&self, path: &RelPath) -> Option<Seen> {
         let listed = self.listed.lock();
-        match listed.folders.get(&path.parent()?)?.as_ref()?.get(path.name()) {
-            Some(Some(attrs)) => Some(Some(*attrs)),
+        let names = listed.folders.get(&path.parent()?)?.as_ref()?;
+        match names.exact.get(path.name()) {
+            Some(Some(attrs)) => Some(Seen::Is(*attrs)),
             Some(None) => None,
-            None => Some(None),
+            None if names.folded.contains(&folded(path.name())) => Some(Seen::HasOther),
+            None => Some(Seen::Missing),
         }
+    }
+
+    /// Takes the name of an entry of the source. Returns whether the entry has it; not if the server takes another name
+    /// of the source for the same one.
+    pub(super) fn take(&self, path: &RelPath) -> bool {
+        self.names.take(path) || !self.folds.load(Ordering::SeqCst)
+    }
+
+    /// Whether the server takes the name for that of another entry of the source.
+    pub(super) fn is_taken(&self, path: &RelPath) -> bool {
+        self.folds.load(Ordering::SeqCst) && self.names.is_other(path)
+    }
+
+    /// The server took the name of an entry for an unknown one of its directory: none of those is removed.
+    pub(super) fn guard(&self, path: &RelPath) {
+        self.folds.store(true, Ordering::SeqCst);
+        self.guarded.lock().extend(path.parent());
+    }
+
+    /// Whether the entry may be one of the source under another name.
+    pub(super) fn is_kept(&self, path: &RelPath) -> bool {
+        if self.is_taken(path) {
+            return true;
+        }
+        let guarded = self.guarded.lock();
+        let mut at = path.parent().filter(|_| !guarded.is_empty());
+        while let Some(dir) = at {
+            if guarded.contains(&dir) {
+                return true;
+            }
+            at = dir.parent();
+        }
+        false
     }
 
     /// The directories above these names that are not known to exist, outermost first.
@@ -141,16 +202,34 @@ impl Folders {
         Ok(lacking)
     }
 
-    /// An entry, if it has exactly this name.
+    /// The entry that the server has or takes for this name.
     pub(super) async fn find(&self, tree: &Tree, path: &RelPath) -> Result<Option<Attrs>, Fault> {
         match self.seen(path) {
-            Some(seen) => Ok(seen),
+            Some(Seen::Is(attrs)) => Ok(Some(attrs)),
+            Some(Seen::Missing) => Ok(None),
+            Some(Seen::HasOther) | None => self.ask(tree, path).await,
+        }
+    }
+
+    /// The same, asked of the server.
+    pub(super) async fn ask(&self, tree: &Tree, path: &RelPath) -> Result<Option<Attrs>, Fault> {
+        let found = tree.find_any(path).await?;
+        if found.is_some_and(|found| !found.is_exact) {
+            self.folds.store(true, Ordering::SeqCst);
+        }
+        Ok(found.map(|found| found.attrs))
+    }
+
+    /// An entry, if it has exactly this name.
+    async fn find_exact(&self, tree: &Tree, path: &RelPath) -> Result<Option<Attrs>, Fault> {
+        match self.seen(path) {
+            Some(Seen::Is(attrs)) => Ok(Some(attrs)),
+            Some(Seen::Missing | Seen::HasOther) => Ok(None),
             None => tree.find(path).await,
         }
     }
 
-    /// Looks at entries that have exactly these names. Their directories are
-    /// listed.
+    /// Looks at the entries of these names. Their directories are listed.
     pub(super) fn look(&self, tree: &Tree, paths: &[RelPath]) -> Result<Looked> {
         let lacking = self.lacking(tree, paths)?;
         let reachable = |path: &RelPath| path.parent().is_none_or(|parent| !lacking.contains_key(&parent));
@@ -201,12 +280,20 @@ impl Folders {
         let mut all = Vec::new();
         for dir in dirs {
             if let Some(Some(names)) = listed.folders.get_mut(dir) {
-                let staged = names.extract_if(|name, _| is_staging_name(name));
+                let staged = names.exact.extract_if(|name, _| is_staging_name(name));
                 all.extend(staged.filter_map(|(name, _)| dir.join(&name).ok()));
             }
         }
         all
     }
+}
+
+/// What a listing tells of a name.
+enum Seen {
+    Is(Attrs),
+    Missing,
+    /// Another name of the directory differs in case alone.
+    HasOther,
 }
 
 /// What was found of some names.
@@ -221,24 +308,25 @@ pub(super) struct Looked {
 pub(super) fn look_now(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<Option<Attrs>, Fault>>> {
     let folders = Folders::default();
     folders.list_dirs(tree, paths.iter(), LIST_FROM)?;
-    tree.smb.all(paths, |path| folders.find(tree, path))
+    tree.smb.all(paths, |path| folders.find_exact(tree, path))
 }
 
 /// All names of a directory; `None` if they are too many.
 async fn names_in(tree: &Tree, dir: &RelPath) -> Result<Option<Names>, Fault> {
-    let mut names = Names::new();
+    let mut names = Names::default();
     let mut listing = Listing::new(tree, dir);
     loop {
         match listing.next().await {
             Ok(Some(some)) => {
-                let named = some.into_iter().filter(|named| named.is_text);
-                names.extend(named.map(|named| (tree.name_from(&named.name), Some(named.attrs))));
+                for named in some.into_iter().filter(|named| named.is_text) {
+                    names.put(tree.name_from(&named.name), Some(named.attrs));
+                }
             }
             Ok(None) => return Ok(Some(names)),
-            Err(fault) if fault.is_missing() => return Ok(Some(Names::new())),
+            Err(fault) if fault.is_missing() => return Ok(Some(Names::default())),
             Err(fault) => return Err(fault),
         }
-        if names.len() >= REMEMBERED {
+        if names.exact.len() >= REMEMBERED {
             listing.close();
             return Ok(None);
         }

@@ -16,8 +16,11 @@ pub(super) async fn link(sink: &SmbSink, link: &HardLink) -> Result<Answer> {
     let path = &entry.path;
     let failed = |fault| tree.error("link", path, fault);
     let no_first_name = || Error::no_first_name(tree.side).on(tree.shown(path));
-    let now = tree.find(path).await.map_err(failed)?;
-    let first = tree.find(&link.to).await.map_err(failed)?.filter(Attrs::is_file);
+    let now = sink.folders.ask(tree, path).await.map_err(failed)?;
+    if !sink.folders.take(path) {
+        return Err(sink.taken(path));
+    }
+    let first = sink.folders.ask(tree, &link.to).await.map_err(failed)?.filter(Attrs::is_file);
     let made = changes(options, entry, now.as_ref(), &Verdict::Differs);
     let Some(first) = first else {
         return if options.dry_run { Ok(Answer::Made(made)) } else { Err(no_first_name()) };

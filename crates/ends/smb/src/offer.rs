@@ -56,7 +56,9 @@ pub(super) fn answer(sink: &SmbSink, offers: &[Offer]) -> Result<Vec<Result<Answ
     let looked = sink.folders.look(&sink.tree, &paths)?;
     for (at, found) in good.into_iter().zip(looked.found) {
         let case = &mut cases[at];
+        let has_name = sink.folders.take(&case.offer.entry.path);
         match found {
+            _ if !has_name => case.answer = Some(Err(sink.taken(&case.offer.entry.path))),
             Ok(now) => case.now = now,
             Err(fault) => case.answer = Some(Err(sink.tree.error("look at", &case.offer.entry.path, fault))),
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use haul_core::source::REMOVE;
 use haul_core::{
     Answer, BatchData, Entry, ErrorKind, FinishReport, HardLink, Offer, Outcome, RelPath, Result, Sink,
     SinkCaps, Slice, SliceData, WriteDone,
@@ -128,11 +129,28 @@ impl Sink for SmbSink {
     }
 
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
-        if self.options.dry_run {
-            return Ok(paths.iter().map(|_| Ok(())).collect());
-        }
-        paths.iter().for_each(|path| self.folders.forget(path));
-        remove::remove(&self.tree, paths)
+        let kept: Vec<bool> = paths.iter().map(|path| self.folders.is_kept(path)).collect();
+        let gone = paths.iter().zip(&kept).filter(|(_, kept)| !**kept);
+        let gone: Vec<RelPath> = gone.map(|(path, _)| path.clone()).collect();
+        let removed = if self.options.dry_run {
+            gone.iter().map(|_| Ok(())).collect()
+        } else {
+            gone.iter().for_each(|path| self.folders.forget(path));
+            remove::remove(&self.tree, &gone)?
+        };
+        let mut removed = removed.into_iter();
+        let in_use = |path: &RelPath| {
+            let cause = "it is an entry of the source under another name";
+            Err(self.tree.fault(ErrorKind::InUse, REMOVE, path, cause))
+        };
+        let answer = |(path, kept): (&RelPath, bool)| {
+            if kept {
+                in_use(path)
+            } else {
+                removed.next().unwrap_or_else(|| Err(nonsense("an answer is missing")))
+            }
+        };
+        Ok(paths.iter().zip(kept).map(answer).collect())
     }
 
     fn finish(&self) -> Result<FinishReport> {

@@ -156,12 +156,27 @@ impl SmbSink {
 
     /// An error if the name is taken by an entry whose name is spelled in another way.
     pub(super) async fn check_spelling(&self, path: &RelPath) -> Result<(), Fault> {
-        if path.is_root() || self.tree.find(path).await?.is_some() {
+        if path.is_root() {
             return Ok(());
         }
+        let is_there = self.tree.find(path).await?.is_some();
+        if self.folders.is_taken(path) {
+            return Err(self.taken(path).into());
+        }
+        if is_there {
+            return Ok(());
+        }
+        self.folders.guard(path);
         let cause = "the folder has another entry whose name the server takes for the same one";
         let error = self.tree.fault(ErrorKind::Unsupported, "make", path, cause);
-        Err(error.with_hint("a share keeps one of names that differ in case alone").into())
+        Err(error.with_hint("nothing is removed from this folder; rename one of the two").into())
+    }
+
+    /// The error of a name that the server takes for another one of the source.
+    pub(super) fn taken(&self, path: &RelPath) -> Error {
+        let cause = "the server takes another name of the source for the same one";
+        let error = self.tree.fault(ErrorKind::Unsupported, "make", path, cause);
+        error.with_hint("a share keeps one of names that differ in case alone: rename one at the source")
     }
 
     /// Sets the metadata of an existing entry. Returns whether it did; `None` if the entry is gone.

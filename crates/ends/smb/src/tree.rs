@@ -1,14 +1,16 @@
 //! Names below a root on the share.
 //!
-//! A server takes `A` and `a` for one name. So below the root, haul asks for the name as the directory has it, and counts
-//! an entry of another spelling as missing. Links are opened as such and never followed.
+//! A server takes `A` and `a` for one name. So below the root of a source, haul asks for the name as the directory has it,
+//! and counts an entry of another spelling as missing. At a destination that entry is the one to compare with. Links are
+//! opened as such and never followed.
 
 use std::sync::Arc;
 
 use haul_core::{Error, ErrorKind, Place, PlaceRoot, RelPath, Result, Side};
+use haul_ends::folded_names::folded;
 
 use super::attrs::Attrs;
-use super::named::parse;
+use super::named::{Named, parse};
 use super::names::{BadName, check_length, from_wire, to_wire};
 use super::reply::{Fault, Replies};
 use super::session::Smb;
@@ -16,6 +18,14 @@ use super::step::{Kind, LIST, LOOK, Step};
 
 /// Bytes for one name of a directory with its attributes.
 const ONE_NAME: u32 = 1024;
+
+/// An entry that the server has or takes for a name.
+#[derive(Clone, Copy)]
+pub(super) struct Found {
+    pub(super) attrs: Attrs,
+    /// Whether it has exactly this name.
+    pub(super) is_exact: bool,
+}
 
 /// A root on the share.
 pub(super) struct Tree {
@@ -87,7 +97,9 @@ impl Tree {
         if !bad.can_be_mapped {
             return error;
         }
-        error.with_hint("--smb-map-names writes it with other characters, as mount.cifs does, and reads it back")
+        error.with_hint(
+            "--smb-map-names writes it with other characters, as mount.cifs does, and reads it back",
+        )
     }
 
     /// The path on the share of `name` beside `path`.
@@ -148,10 +160,28 @@ impl Tree {
 
     /// The attributes of the entry at `path`, if it has exactly this name.
     pub(super) async fn find(&self, path: &RelPath) -> Result<Option<Attrs>, Fault> {
+        Ok(self.look(path).await?.0)
+    }
+
+    /// The entry that the server has or takes for this name.
+    pub(super) async fn find_any(&self, path: &RelPath) -> Result<Option<Found>, Fault> {
+        match self.look(path).await? {
+            (Some(attrs), _) => Ok(Some(Found { attrs, is_exact: true })),
+            (None, false) => Ok(None),
+            (None, true) => match self.stat(path).await {
+                Ok(attrs) => Ok(Some(Found { attrs, is_exact: false })),
+                Err(fault) if fault.is_missing() => Ok(None),
+                Err(fault) => Err(fault),
+            },
+        }
+    }
+
+    /// The entry that has exactly this name, and else whether the server tells one whose name differs in case alone.
+    async fn look(&self, path: &RelPath) -> Result<(Option<Attrs>, bool), Fault> {
         let Some(parent) = path.parent() else {
             return match self.stat(path).await {
-                Ok(there) => Ok(Some(there)),
-                Err(fault) if fault.is_missing() => Ok(None),
+                Ok(there) => Ok((Some(there), false)),
+                Err(fault) if fault.is_missing() => Ok((None, false)),
                 Err(fault) => Err(fault),
             };
         };
@@ -165,11 +195,14 @@ impl Tree {
         let replies = self.run(&chain).await?;
         let told = match replies.opened().and_then(|_| replies.names(1)) {
             Ok(told) => told.unwrap_or_default(),
-            Err(fault) if fault.is_missing() => return Ok(None),
+            Err(fault) if fault.is_missing() => return Ok((None, false)),
             Err(fault) => return Err(fault),
         };
-        let mut found = parse(&told)?.into_iter();
-        Ok(found.find(|found| found.name == *name).map(|found| found.attrs))
+        let told = parse(&told)?;
+        let exact = told.iter().find(|found| found.name == *name).map(|found| found.attrs);
+        // A server may also tell an entry whose short name this is.
+        let is_other = |found: &Named| folded(found.name.as_bytes()) == folded(name.as_bytes());
+        Ok((exact, exact.is_none() && told.iter().any(is_other)))
     }
 
     /// A name that the server sent.

@@ -6,12 +6,10 @@
 //! written or found up to date are reserved. The second of two names that differ in case only is refused, and neither
 //! is removed under the name of the other.
 
-use haul_core::sync::Mutex;
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::OnceLock;
 
 use haul_core::{ErrorKind, RelPath, Result};
+use haul_ends::folded_names::FoldedNames;
 use rustix::fs::{Mode, OFlags, Statx};
 use rustix::io::Errno;
 
@@ -24,14 +22,13 @@ pub(crate) struct Folding {
     is_network_fs: bool,
     /// One answer for all directories that this run has made, and for all directories of a network file system.
     common: OnceLock<bool>,
-    /// The hash of each path, by the hash of the path without its case. 16 bytes for each entry, only on file systems
-    /// that ignore case.
-    reserved: Mutex<HashMap<u64, u64>>,
+    /// Only for directories that ignore case.
+    reserved: FoldedNames,
 }
 
 impl Folding {
     pub(crate) fn new(is_network_fs: bool) -> Self {
-        Self { is_network_fs, common: OnceLock::new(), reserved: Mutex::default() }
+        Self { is_network_fs, common: OnceLock::new(), reserved: FoldedNames::default() }
     }
 
     /// Whether the directory of `at` ignores case, tried with the file at `at`, whose plain metadata is `now`.
@@ -48,12 +45,7 @@ impl Folding {
     /// # Errors
     /// `Unsupported` if another entry has the name in another case.
     pub(crate) fn reserve(&self, root: &Root, at: &At, now: &Statx, path: &RelPath) -> Result<()> {
-        if !self.folds(at, now) {
-            return Ok(());
-        }
-        let (folded, exact) = hashes(path);
-        let mut reserved = self.reserved.lock();
-        if *reserved.entry(folded).or_insert(exact) == exact {
+        if !self.folds(at, now) || self.reserved.take(path) {
             return Ok(());
         }
         let cause = "the file system does not tell upper from lower case, and another name of the source \
@@ -64,11 +56,7 @@ impl Folding {
 
     /// Whether the name belongs to another entry of this run, in another case.
     pub(crate) fn is_other(&self, at: &At, now: &Statx, path: &RelPath) -> bool {
-        if !self.folds(at, now) {
-            return false;
-        }
-        let (folded, exact) = hashes(path);
-        self.reserved.lock().get(&folded).is_some_and(|reserved| *reserved != exact)
+        self.folds(at, now) && self.reserved.is_other(path)
     }
 }
 
@@ -112,43 +100,12 @@ fn other_case(name: &[u8]) -> Vec<u8> {
     name.iter().map(swap).collect()
 }
 
-/// The hash of the path without its case, and the hash of the path.
-fn hashes(path: &RelPath) -> (u64, u64) {
-    let hash = |bytes: &[u8]| {
-        let mut hasher = DefaultHasher::new();
-        bytes.hash(&mut hasher);
-        hasher.finish()
-    };
-    let bytes = path.as_bytes();
-    let folded = match std::str::from_utf8(bytes) {
-        Ok(text) => text.chars().map(upper).collect::<String>().into_bytes(),
-        Err(_) => bytes.to_ascii_uppercase(),
-    };
-    (hash(&folded), hash(bytes))
-}
-
-/// The upper case of a letter, if that is one letter, as file systems define it.
-fn upper(letter: char) -> char {
-    let mut upper = letter.to_uppercase();
-    match (upper.next(), upper.next()) {
-        (Some(upper), None) => upper,
-        _ => letter,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn paths_that_differ_in_case_only_have_one_hash() {
-        let of = |text: &str| hashes(&RelPath::new(text.as_bytes()).unwrap());
-        for (one, other) in [("a/B", "A/b"), ("\u{fc}", "\u{dc}")] {
-            assert_eq!(of(one).0, of(other).0, "{one}");
-            assert_ne!(of(one).1, of(other).1, "{one}");
-        }
-        assert_ne!(of("a").0, of("b").0);
-        assert_ne!(of("stra\u{df}e").0, of("strasse").0);
+    fn the_other_case_is_that_of_ascii() {
         assert_eq!(other_case(b"aB-1\xff"), b"Ab-1\xff");
     }
 
