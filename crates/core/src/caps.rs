@@ -18,6 +18,9 @@ pub struct SourceCaps {
     pub removes: bool,
     /// [`crate::Source::read`] reads slices of a stream whose length is not known yet ([`crate::Entry::is_growing`]).
     pub growing: bool,
+    /// Its modification times are cut to this many nanoseconds ([`crate::SinkOptions::source_time_unit`]); 0: they are
+    /// not.
+    pub time_unit: u32,
 }
 
 /// The capabilities of a sink. The default stages content, writes one batch for each connection, and has no optional

@@ -29,6 +29,12 @@ impl Timestamp {
         Some(Self { sec, nsec: all.rem_euclid(1_000_000_000) as u32 })
     }
 
+    /// The time, cut to a unit in nanoseconds that divides a second; 0: not cut.
+    #[must_use]
+    pub fn cut(self, unit: u32) -> Self {
+        Self { nsec: self.nsec - self.nsec.checked_rem(unit).unwrap_or_default(), ..self }
+    }
+
     /// Whether the seconds of both differ by at most `window`. A negative `window` means equal to the nanosecond.
     #[must_use]
     pub fn is_within(self, window: i64, other: Self) -> bool {

@@ -152,8 +152,10 @@ pub struct SinkOptions {
     /// Skip files that are newer at the destination (`--update`).
     pub update: bool,
     /// Modification times that differ by at most this many seconds are equal (`--modify-window`); a negative value
-    /// means exactly equal. `None`: times are compared with the precision of the destination.
+    /// means exactly equal. `None`: times are compared with the precision of the less precise end.
     pub modify_window: Option<i64>,
+    /// The source cuts modification times to this many nanoseconds; 0: it does not.
+    pub source_time_unit: u32,
     /// Change nothing, but answer as a real run (`-n`).
     pub dry_run: bool,
     /// Sync data before reporting it as done; off with `--no-fsync`.
@@ -204,10 +206,13 @@ pub enum ReferencePurpose {
 pub const MAX_REFERENCES: usize = 20;
 
 impl SinkOptions {
-    /// Whether two modification times count as equal, on a destination that keeps both exactly.
+    /// Whether the modification time of an entry counts as that of the source, on a destination that keeps both exactly.
     #[must_use]
-    pub fn is_same_time(&self, one: Timestamp, other: Timestamp) -> bool {
-        one.is_within(self.modify_window.unwrap_or(-1), other)
+    pub fn is_same_time(&self, found: Timestamp, wanted: Timestamp) -> bool {
+        match self.modify_window {
+            Some(window) => found.is_within(window, wanted),
+            None => found == wanted || found.cut(self.source_time_unit) == wanted,
+        }
     }
 
     /// Whether two names with the same metadata count as hard links to one file, on a destination without inode
@@ -227,6 +232,7 @@ impl Default for SinkOptions {
             existing: false,
             update: false,
             modify_window: None,
+            source_time_unit: 0,
             dry_run: false,
             durable: true,
             recheck: true,
@@ -280,5 +286,15 @@ mod tests {
         assert!(same(Some(2), time(-1, 0), time(1, 0)));
         assert!(!same(Some(-1), time(5, 1), time(5, 2)));
         assert!(!same(None, time(5, 1), time(5, 2)));
+    }
+
+    #[test]
+    fn times_are_compared_as_the_source_keeps_them() {
+        let time = |nsec| Timestamp { sec: -5, nsec };
+        let options = SinkOptions { source_time_unit: 100, ..SinkOptions::default() };
+        assert!(options.is_same_time(time(199), time(100)) && options.is_same_time(time(100), time(100)));
+        assert!(!options.is_same_time(time(200), time(100)) && !options.is_same_time(time(99), time(100)));
+        let exact = SinkOptions { modify_window: Some(-1), ..options };
+        assert!(!exact.is_same_time(time(199), time(100)));
     }
 }

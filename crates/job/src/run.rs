@@ -338,9 +338,10 @@ impl Runner<'_> {
         }
         let destination = &self.request.destination;
         let from = (&part.at, &source_place(&part.at), self.request.links);
-        let sink = self.ends.sink_of(from, destination, &part.place, &self.sink)?;
+        let options = SinkOptions { source_time_unit: part.source.caps().time_unit, ..self.sink.clone() };
+        let sink = self.ends.sink_of(from, destination, &part.place, &options)?;
         let preview = if self.indexed {
-            let dry_run = SinkOptions { dry_run: true, ..self.sink.clone() };
+            let dry_run = SinkOptions { dry_run: true, ..options };
             Some(self.ends.sink_of(from, destination, &part.place, &dry_run)?)
         } else {
             None

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haul_core::text::without_errno;
-use haul_core::{EntryKind, Error, ErrorKind, Links, Location, Report, Result, Side, Totals};
+use haul_core::{EntryKind, Error, ErrorKind, Links, Location, Report, Result, Side, SinkOptions, Totals};
 use haul_engine::{Algorithm, Cancel, Checked, VerifyOptions};
 
 use haul_job::{
@@ -103,7 +103,9 @@ impl Verify {
             let destination = self.ends.source(&self.destination, &place, Links::Kept);
             let destination = destination.map_err(|error| error.with_side(Side::Destination))?;
             let VerifySettings { scan, sink, trust, changes } = settings;
-            let compared = sink.as_ref().map(|sink| self.ends.compared(&self.destination, &place, sink));
+            let source_time_unit = source.source.caps().time_unit;
+            let sink = sink.clone().map(|sink| SinkOptions { source_time_unit, ..sink });
+            let compared = sink.map(|sink| self.ends.compared(&self.destination, &place, &sink));
             let options = VerifyOptions {
                 scan: source.scan(scan),
                 files_from: files_from.take(),

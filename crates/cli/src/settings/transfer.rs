@@ -50,6 +50,8 @@ impl TransferSettings {
             existing: args.existing,
             update: args.update,
             modify_window: args.modify_window,
+            // Known when the source is open.
+            source_time_unit: 0,
             dry_run: args.dry_run,
             durable: !args.no_fsync,
             recheck: !args.no_recheck,

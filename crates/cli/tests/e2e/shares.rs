@@ -20,6 +20,7 @@ pub(crate) fn cases() -> Vec<Case> {
         a_file_that_another_program_has_open_is_tried_again_at_the_end,
         a_file_that_stays_open_is_named_with_a_kind_of_its_own,
         what_another_program_has_open_at_the_destination_stays_as_it_is,
+        times_of_a_share_are_compared_as_it_keeps_them,
         what_changed_its_case_stays_on_a_share,
         a_name_that_the_server_takes_for_an_unknown_one_removes_nothing,
         files_and_folders_of_a_share_are_removed_by_name,
@@ -123,6 +124,31 @@ fn what_another_program_has_open_at_the_destination_stays_as_it_is() {
     drop(locks);
     sync(&[]).expect_success();
     assert_same(tree.path(), there.path());
+}
+
+fn times_of_a_share_are_compared_as_it_keeps_them() {
+    let shares = Shares::new();
+    let tree = shares.scene.tree("src");
+    for (at, name) in (0..).zip(["one", "two", "dir/three", "large"]) {
+        tree.file(name, if name == "large" { 5_000_000 } else { 100 });
+        tree.time(name, 1_600_000_000 + at, 123_456_701 + 13 * at as u32);
+    }
+    tree.time("dir", 1_600_000_000, 999_999_999);
+    shares.copy(slash(tree.path()), shares.server.at("dst/")).finish().expect_success();
+    let verify = || shares.haul("verify").arg(shares.server.at("dst/")).arg(slash(tree.path())).finish();
+    verify().expect_success();
+    let back = |words: &[&str]| {
+        let run = shares.copy(shares.server.at("dst/"), slash(tree.path())).args(words).finish();
+        summary(&run.expect_success())
+    };
+    for words in [&["-n"][..], &[]] {
+        let run = back(words);
+        assert_eq!(run.of("same"), run.of("found"), "{run:?}");
+    }
+    tree.time("one", 1_600_000_000, 123_456_801);
+    verify().expect_code(1);
+    let run = back(&[]);
+    assert_eq!(run.of("found") - run.of("same"), 1, "100 ns later is later: {run:?}");
 }
 
 fn on_share_with(line: &str) -> Shares {

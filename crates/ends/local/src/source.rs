@@ -74,7 +74,14 @@ impl LocalSource {
 impl Source for LocalSource {
     fn caps(&self) -> SourceCaps {
         let removes = !self.tree.root.follows_links();
-        SourceCaps { parts: true, delta: true, prehash: true, local_files: true, removes, growing: false }
+        SourceCaps {
+            parts: true,
+            delta: true,
+            prehash: true,
+            local_files: true,
+            removes,
+            ..SourceCaps::default()
+        }
     }
 
     fn root(&self) -> Result<Option<Entry>> {

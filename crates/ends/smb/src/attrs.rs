@@ -21,7 +21,9 @@ pub(super) const REPARSE_POINT: u32 = 0x400;
 
 /// The seconds from 1601 to 1970.
 const EPOCH: i64 = 11_644_473_600;
-/// The units of a time in a second: 100 ns each.
+/// The unit of a time in nanoseconds.
+pub(super) const TIME_UNIT: u32 = 100;
+/// The units of a time in a second.
 const UNITS: i128 = 10_000_000;
 
 /// What a server tells of a file. Times are in units of 100 ns since 1601.
@@ -79,12 +81,12 @@ impl From<&CloseResponse> for Attrs {
 /// A time of the server.
 pub(super) fn timestamp(time: u64) -> Timestamp {
     let units = i128::from(time) - i128::from(EPOCH) * UNITS;
-    Timestamp::from_nanoseconds(units * 100).unwrap_or_default()
+    Timestamp::from_nanoseconds(units * i128::from(TIME_UNIT)).unwrap_or_default()
 }
 
 /// A time for the server, cut to 100 ns. `None` before 1601 and after 30,827, which no server can keep.
 pub(super) fn filetime(time: Timestamp) -> Option<u64> {
-    let units = (i128::from(time.sec) + i128::from(EPOCH)) * UNITS + i128::from(time.nsec / 100);
+    let units = (i128::from(time.sec) + i128::from(EPOCH)) * UNITS + i128::from(time.nsec / TIME_UNIT);
     // 0 and negative numbers mean something else.
     u64::try_from(units).ok().filter(|units| (1..=i64::MAX.cast_unsigned()).contains(units))
 }

@@ -4,7 +4,7 @@ use haul_core::policy::{Existing, Kind};
 use haul_core::{Changes, Entry, Preserve, SinkOptions, Timestamp};
 use haul_ends::metadata_warnings::MetadataWarnings;
 
-use super::attrs::{ARCHIVE, Attrs, HIDDEN, NORMAL, READONLY, SYSTEM, filetime, timestamp};
+use super::attrs::{ARCHIVE, Attrs, HIDDEN, NORMAL, READONLY, SYSTEM, TIME_UNIT, filetime, timestamp};
 use super::entries::{ATTRIBUTES, flags};
 use super::step::Step;
 
@@ -116,8 +116,7 @@ impl Existing for SmbEntry<'_> {
     }
 
     fn has_time(&self, time: Timestamp) -> bool {
-        let cut = |time: Timestamp| Timestamp { nsec: time.nsec / 100 * 100, ..time };
-        self.options.is_same_time(timestamp(self.attrs.modified), cut(time))
+        self.options.is_same_time(timestamp(self.attrs.modified), time.cut(TIME_UNIT))
     }
 
     fn is_newer_than(&self, time: Timestamp) -> bool {

@@ -8,6 +8,7 @@ use haul_core::{
     Batch, BatchData, Digest, Entry, Links, RelPath, Result, ScanOptions, Sha256, Source, SourceCaps,
 };
 
+use super::attrs::TIME_UNIT;
 use super::entries::entries_at;
 use super::tree::Tree;
 use super::{read, remove, rules, walk};
@@ -26,7 +27,7 @@ impl SmbSource {
 
 impl Source for SmbSource {
     fn caps(&self) -> SourceCaps {
-        SourceCaps { removes: !self.links.are_followed(), ..SourceCaps::default() }
+        SourceCaps { removes: !self.links.are_followed(), time_unit: TIME_UNIT, ..SourceCaps::default() }
     }
 
     fn root(&self) -> Result<Option<Entry>> {

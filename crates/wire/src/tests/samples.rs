@@ -142,6 +142,7 @@ pub(super) fn requests() -> Vec<Request> {
             options: SinkOptions {
                 compare: Compare::Checksum,
                 update: true,
+                source_time_unit: 100,
                 preserve: Preserve { owner: false, times: false, ..Preserve::default() },
                 backup: Some(Backup { dir: Some(b"old".to_vec()), suffix: b"~".to_vec() }),
                 references: References { dirs: vec![b"../1".to_vec()], purpose: ReferencePurpose::Omit },

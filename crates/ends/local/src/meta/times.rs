@@ -1,4 +1,5 @@
-//! Modification times on file systems that keep them with less precision than the source, or within a smaller range.
+//! Modification times on file systems that keep them with less precision than the source, or within a smaller range, and
+//! those of a source that keeps them with less precision.
 //!
 //! How a file system rounds a time is found out by setting one: on a file without a name if the file system allows it,
 //! else on a file under a staging name. That is done once for each file system, and only if two times differ so little,
@@ -42,6 +43,8 @@ const KNOWN: [(u32, i128); 9] = [
 pub(crate) struct Times {
     /// The seconds by which times may differ, if the user has given them; below 0 means to the nanosecond.
     window: Option<i64>,
+    /// The unit of the source in nanoseconds.
+    source_unit: u32,
     /// No file may be made.
     dry_run: bool,
     /// The units of the file systems in nanoseconds.
@@ -50,7 +53,12 @@ pub(crate) struct Times {
 
 impl Times {
     pub(crate) fn new(options: &SinkOptions) -> Self {
-        Self { window: options.modify_window, dry_run: options.dry_run, units: Mutex::default() }
+        Self {
+            window: options.modify_window,
+            source_unit: options.source_time_unit,
+            dry_run: options.dry_run,
+            units: Mutex::default(),
+        }
     }
 
     /// Whether the file at `at`, whose plain metadata is `now`, has the modification time `wanted`, as its file system
@@ -62,6 +70,9 @@ impl Times {
         }
         if let Some(window) = self.window {
             return found.is_within(window, wanted);
+        }
+        if found.cut(self.source_unit) == wanted {
+            return true;
         }
         let off = (nanoseconds(found) - nanoseconds(wanted)).abs();
         if !USUAL.contains(&wanted.sec) {
