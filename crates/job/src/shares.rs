@@ -59,7 +59,7 @@ pub(crate) fn open(
 
 /// Refuses a login that lacks something, or that two users are given for.
 fn check(server: &SmbServer, credentials: &Credentials) -> Result<()> {
-    let refused = |cause: &str| Err(usage("log in", cause).on(server.to_string()));
+    let refused = |cause: &str| Err(usage("log in to", cause).on(server.to_string()));
     let differ = |one: &Option<String>, other: &Option<String>| {
         one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| !one.eq_ignore_ascii_case(other))
     };
@@ -72,7 +72,7 @@ fn check(server: &SmbServer, credentials: &Credentials) -> Result<()> {
         let cause = "no user and password are given";
         let hint = "write username=USER and password=PASSWORD into a file that only you can read, and name it with \
                     --smb-credentials, or run haul on a terminal; the user guest needs none";
-        return Err(usage("log in", cause).on(server.to_string()).with_hint(hint));
+        return Err(usage("log in to", cause).on(server.to_string()).with_hint(hint));
     }
     Ok(())
 }

@@ -80,7 +80,9 @@ fn entries(at: &Location, ends: &mut Ends, shown: &mut Shown) -> Result<bool> {
 /// What is scanned: the root alone, or the matches in it.
 fn options(source: &OpenSource) -> ScanOptions {
     let max_depth = Some(u32::from(!source.names.is_empty()));
-    ScanOptions { max_depth, owner_names: true, ..ScanOptions::default() }
+    // These tell no names, and would say so.
+    let owner_names = !matches!(source.at, Location::Smb { .. } | Location::Sftp { .. });
+    ScanOptions { max_depth, owner_names, ..ScanOptions::default() }
 }
 
 /// Shows an object, a prefix or a bucket, or what matches.

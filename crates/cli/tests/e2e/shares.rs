@@ -1,6 +1,7 @@
 //! What else works with SMB shares: files that others have open, removal, streams, buckets, passwords, odd servers.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,7 @@ pub(crate) fn cases() -> Vec<Case> {
         a_file_that_another_program_has_open_is_tried_again_at_the_end,
         a_file_that_stays_open_is_named_with_a_kind_of_its_own,
         what_another_program_has_open_at_the_destination_stays_as_it_is,
+        messages_about_shares_say_what_was_asked,
         times_of_a_share_are_compared_as_it_keeps_them,
         what_changed_its_case_stays_on_a_share,
         a_name_that_the_server_takes_for_an_unknown_one_removes_nothing,
@@ -124,6 +126,26 @@ fn what_another_program_has_open_at_the_destination_stays_as_it_is() {
     drop(locks);
     sync(&[]).expect_success();
     assert_same(tree.path(), there.path());
+}
+
+fn messages_about_shares_say_what_was_asked() {
+    let shares = Shares::new();
+    Tree::new(shares.disk("src"), 1).text("foo", "words");
+    let stat = shares.haul("stat").arg(shares.server.at("src/foo")).finish().expect_success();
+    assert!(!stat.said().contains("owner-by-name"), "{}", stat.said());
+    let listed = shares.haul("ls").arg(shares.server.at("src/foo/")).finish().expect_success();
+    assert!(listed.out().trim_end().ends_with(" foo"), "{:?}", listed.out());
+    let tree = shares.scene.tree("names");
+    tree.text(std::ffi::OsStr::from_bytes(b"no\xfftext"), "");
+    let run =
+        shares.haul("copy").arg(slash(tree.path())).arg(shares.server.at("dst/")).finish().expect_code(1);
+    assert!(run.err().contains("UTF-8") && !run.err().contains("--smb-map-names"), "{}", run.err());
+    tree.text("a|b", "");
+    let run =
+        shares.haul("copy").arg(slash(tree.path())).arg(shares.server.at("dst/")).finish().expect_code(1);
+    assert!(run.err().contains("the character |") && run.err().contains("--smb-map-names"), "{}", run.err());
+    let none = shares.scene.haul("ls").arg(shares.server.at("")).finish().expect_code(2);
+    assert!(none.err().contains("log in to"), "{}", none.err());
 }
 
 fn times_of_a_share_are_compared_as_it_keeps_them() {

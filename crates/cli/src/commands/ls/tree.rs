@@ -145,6 +145,11 @@ impl<'a> Listing<'a> {
 
     fn name_of(&self, entry: &Entry) -> Vec<u8> {
         match (&self.before[..], entry.path.as_bytes()) {
+            (b"", b"") if self.at.name().is_empty() => {
+                // A file, named with a slash at its end, which some servers accept.
+                let mut names = self.at.path().rsplit(|byte| *byte == b'/');
+                names.find(|name| !name.is_empty()).unwrap_or_default().to_vec()
+            }
             (b"", b"") => self.at.name().to_vec(),
             (before, b"") => before.to_vec(),
             (before, path) if before.is_empty() || before.ends_with(b"/") => [before, path].concat(),
