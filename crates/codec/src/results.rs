@@ -112,7 +112,7 @@ mod tests {
         let _ = run(&mut results, 0, &[100.0, 100.0]);
         results.pass();
         assert_eq!(results.add(3, 10.0, 2.0), None, "the content is another one");
-        let _ = run(&mut results, 3, &vec![10.0; 2]);
+        let _ = run(&mut results, 3, &[10.0; 2]);
         assert!(!results.allows(3));
         results.forget();
         assert!(results.allows(3));
