@@ -4,11 +4,12 @@
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use haul_testkit::Run;
 use haul_testkit::harm::harm;
+use haul_testkit::measured::{measured, peak};
 use haul_testkit::store::{Reply, Request, Scripted};
 
 use crate::scene::{HAUL, Scene};
@@ -248,7 +249,8 @@ fn try_one(scene: &Scene, number: usize, lie: &Lie) -> Vec<String> {
         if asked(request) == kind { tell(request, reply) } else { reply }
     });
     let tag = case.display().to_string();
-    let run = Run::new(HAUL, &tag)
+    let note = case.join("peak");
+    let run = measured(&std::env::current_exe().unwrap(), &note, Path::new(HAUL), &tag)
         .env("HOME", &case)
         .env("XDG_RUNTIME_DIR", &case)
         .env("XDG_STATE_HOME", &case)
@@ -264,7 +266,7 @@ fn try_one(scene: &Scene, number: usize, lie: &Lie) -> Vec<String> {
         _ => run.args(["put", "--timeout", "2", "--max-memory", "64MiB", "s3://b/x"]),
     };
     let input = if lie.command == "big" { vec![b'b'; 9 << 20] } else { b"content".to_vec() };
-    let run = run.input(input).limit(Duration::from_secs(60)).watch_own_memory().finish();
+    let run = run.input(input).limit(Duration::from_secs(60)).finish();
     let mut wrong = Vec::new();
     let mut check = |right: bool, what: String| {
         if !right {
@@ -287,8 +289,9 @@ fn try_one(scene: &Scene, number: usize, lie: &Lie) -> Vec<String> {
     }
     let names: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     check(names.iter().all(|name| name == "dst"), format!("outside there is {names:?}"));
-    check(run.local_peak > 0, "its memory was not seen".to_owned());
-    harm(&run, run.local_peak, BUDGET).into_iter().for_each(|what| check(false, what));
+    let peak = peak(&note);
+    check(peak > 0, "its memory was not seen".to_owned());
+    harm(&run, peak, BUDGET).into_iter().for_each(|what| check(false, what));
     let _ = fs::remove_dir_all(&case);
     wrong
 }
