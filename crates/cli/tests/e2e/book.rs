@@ -3,6 +3,7 @@
 mod machines;
 mod page;
 
+use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
@@ -52,6 +53,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         each_page_with_commands_is_run,
         what_is_not_run_is_an_installation,
+        each_bucket_belongs_to_one_page,
         the_figure_shows_measured_times,
     ];
     all.extend(cases![
@@ -96,6 +98,24 @@ fn what_is_not_run_is_an_installation() {
             }
         }
     }
+}
+
+/// The pages run at the same time, on one store.
+fn each_bucket_belongs_to_one_page() {
+    let mut owners: HashMap<String, &str> = HashMap::new();
+    for page in PAGES {
+        let text = page::text(page);
+        for (at, _) in text.match_indices("://") {
+            let scheme = text[..at].rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+            let name = text[at + 3..].split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next();
+            let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
+            if ["s3", "gs", "az"].contains(&scheme) {
+                let owner = *owners.entry(format!("{scheme}://{name}")).or_insert(page);
+                assert_eq!(owner, page, "both use {scheme}://{name}");
+            }
+        }
+    }
+    assert!(owners.len() > 5, "{owners:?}");
 }
 
 fn the_figure_shows_measured_times() {
@@ -179,7 +199,7 @@ fn backup_stream() {
 fn restore_table() {
     let machines = Machines::new(&[]);
     database(&machines, HERE, "/var/lib");
-    Bucket::make("backups");
+    Bucket::make("nightly");
     follow("docs/recipes/restore-table.md", &machines);
 }
 
@@ -231,7 +251,7 @@ fn buckets() {
 
 fn settings() {
     let machines = Machines::new(&["nas"]);
-    Bucket::make("backups");
+    Bucket::make("dumps");
     follow("docs/settings.md", &machines);
 }
 
