@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use haul_core::{Buffer, BufferPool};
-use haul_transport::{FrameReader, FrameWriter, LinkError, Streams};
+use haul_transport::{FrameReader, FrameWriter, LinkError, Receive, Transmit};
 use haul_wire::{FrameError, Kind, Request, Welcome, check, decode_body, encode, encode_ping};
 
 use crate::reply::{Out, Outbox, Reply};
@@ -43,11 +43,11 @@ pub(crate) struct Threads {
 }
 
 /// Prepares a connection whose first frame is `welcome`.
-pub(crate) fn set_up(streams: Streams, welcome: &Welcome) -> io::Result<(Arc<Outbox>, Threads)> {
+pub(crate) fn set_up(from: Receive, to: Transmit, welcome: &Welcome) -> io::Result<(Arc<Outbox>, Threads)> {
     let (outbox, responses) = Outbox::new();
     outbox.send(Out::Frame(encode(Kind::Welcome, 0, welcome, 0).map_err(io::Error::other)?, None));
-    let reader = FrameReader::new(streams.from, outbox.liveness.clone());
-    let writer = FrameWriter::new(streams.to, outbox.liveness.clone());
+    let reader = FrameReader::new(from, outbox.liveness.clone());
+    let writer = FrameWriter::new(to, outbox.liveness.clone());
     Ok((outbox.clone(), Threads { reader, writer, outbox, responses }))
 }
 

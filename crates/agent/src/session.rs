@@ -4,13 +4,14 @@ use haul_core::sync::{Condvar, Mutex};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_codec::Packer;
+use haul_codec::{LinkTime, Packer};
 use haul_core::{Buffer, BufferPool, Result, Sink, Source};
 use haul_local::Nice;
-use haul_transport::Streams;
+use haul_transport::{Streams, tcp};
 use haul_wire::{FrameError, Hello, Request, RootId, ScanId, SessionId, Welcome};
 
 use crate::connection::{self, Handler};
@@ -89,6 +90,8 @@ struct Connections {
 struct Up {
     caller: Caller,
     outbox: Arc<Outbox>,
+    /// The socket of a direct connection.
+    socket: Option<TcpStream>,
 }
 
 /// Hands the requests of one connection to the session.
@@ -120,7 +123,7 @@ impl ServerSession {
     pub(crate) fn new(id: SessionId, hello: &Hello, ends: Box<dyn Ends>, serve: Serve) -> Arc<Self> {
         let pool = BufferPool::new(hello.max_memory);
         ends.limit(hello.iops);
-        Arc::new(Self {
+        let session = Arc::new(Self {
             id,
             serve,
             ends,
@@ -138,7 +141,10 @@ impl ServerSession {
             nice: Mutex::default(),
             connections: Mutex::default(),
             changed: Condvar::new(),
-        })
+        });
+        let watched = Arc::downgrade(&session);
+        session.packer.watch(move || watched.upgrade()?.link_time());
+        session
     }
 
     /// Serves one more connection, whose Hello has been read. `keep` is dropped when the connection ends.
@@ -167,13 +173,14 @@ impl ServerSession {
         };
         let mut welcome = Welcome::new(Ok(self.id));
         welcome.direct = self.direct().map(|direct| direct.answer.clone());
-        let (outbox, threads) = connection::set_up(streams, &welcome)?;
+        let (from, to, socket) = (streams.from, streams.to, streams.socket);
+        let (outbox, threads) = connection::set_up(from, to, &welcome)?;
         {
             let mut connections = self.connections.lock();
             if connections.closed {
                 return Err(io::ErrorKind::NotConnected.into());
             }
-            connections.up.insert(number, Up { caller: caller.clone(), outbox });
+            connections.up.insert(number, Up { caller: caller.clone(), outbox, socket });
         }
         let handler: Arc<dyn Handler> = Arc::new(SessionHandler { session: self.clone(), number, caller });
         let started = threads.start(number, &handler, &self.pool, keep);
@@ -190,6 +197,13 @@ impl ServerSession {
 
     pub(crate) fn direct(&self) -> Option<Arc<Direct>> {
         self.direct.lock().clone()
+    }
+
+    /// The time of the direct connections; `None` without any.
+    fn link_time(&self) -> Option<LinkTime> {
+        let connections = self.connections.lock();
+        let infos = connections.up.values().filter_map(|up| tcp::info(up.socket.as_ref()?).ok());
+        LinkTime::sum(infos.map(|info| (info.busy, info.window_limited)))
     }
 
     /// A connection has ended.

@@ -1,13 +1,14 @@
 //! Measures time windows for the [`Chooser`]: compression, waits for the link, and CPU use.
 
 use haul_core::sync::{Mutex, MutexGuard};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use haul_core::Method;
 
 use crate::chooser::{Chooser, Sight};
 use crate::ladder::LADDER;
-use crate::load::{Ticks, process_time};
+use crate::load::{LinkTime, Ticks, process_time};
 
 /// The minimum length of a window.
 const WINDOW: Duration = Duration::from_millis(250);
@@ -27,7 +28,11 @@ pub(crate) struct Auto {
     state: Mutex<AutoState>,
     /// CPUs that this process may use.
     allowed: f64,
+    link: OnceLock<AskLink>,
 }
+
+/// Asks the kernel for the time of the connections that content takes; `None` if it cannot tell.
+pub(crate) type AskLink = Box<dyn Fn() -> Option<LinkTime> + Send + Sync>;
 
 struct AutoState {
     chooser: Chooser,
@@ -42,6 +47,7 @@ struct AutoState {
 struct MeasuringWindow {
     since: Instant,
     ticks: Option<Ticks>,
+    link: Option<LinkTime>,
     process: Duration,
     touched: Instant,
     /// Batches being compressed, times seconds.
@@ -54,10 +60,11 @@ struct MeasuringWindow {
 }
 
 impl MeasuringWindow {
-    fn new(now: Instant) -> Self {
+    fn new(now: Instant, link: Option<LinkTime>) -> Self {
         Self {
             since: now,
             ticks: Ticks::now(),
+            link,
             process: process_time(),
             touched: now,
             packing: 0.0,
@@ -91,7 +98,7 @@ pub(crate) enum Choice {
 
 impl Auto {
     pub(crate) fn new(allowed: usize) -> Self {
-        let window = MeasuringWindow::new(Instant::now());
+        let window = MeasuringWindow::new(Instant::now(), None);
         let state = AutoState {
             chooser: Chooser::default(),
             window,
@@ -100,7 +107,12 @@ impl Auto {
             packing: 0,
             sending: 0,
         };
-        Self { state: Mutex::new(state), allowed: allowed as f64 }
+        Self { state: Mutex::new(state), allowed: allowed as f64, link: OnceLock::new() }
+    }
+
+    /// Asks the kernel about the connections from now on.
+    pub(crate) fn watch(&self, link: AskLink) {
+        let _ = self.link.set(link);
     }
 
     /// A batch begins. After [`Choice::Pack`] it counts as being compressed until [`Auto::packed`].
@@ -108,7 +120,7 @@ impl Auto {
         let mut state = self.at(Instant::now());
         if state.batches == 0 {
             // The time before the first batch does not count.
-            state.window = MeasuringWindow::new(Instant::now());
+            state.window = MeasuringWindow::new(Instant::now(), self.link());
         }
         state.batches += 1;
         let at = state.chooser.at();
@@ -152,10 +164,14 @@ impl Auto {
         state.window.wire += wire;
         if state.window.is_over(now, state.first) {
             state.first = false;
-            let window = std::mem::replace(&mut state.window, MeasuringWindow::new(now));
+            let window = std::mem::replace(&mut state.window, MeasuringWindow::new(now, self.link()));
             let sight = window.sight(&state.window, self.allowed);
             state.chooser.tick(&sight);
         }
+    }
+
+    fn link(&self) -> Option<LinkTime> {
+        self.link.get()?()
     }
 
     /// The state, with the time until now accounted for.
@@ -192,6 +208,7 @@ impl MeasuringWindow {
             packing: self.packing / seconds,
             cores: (idle + packing).max(share),
             other: process - packing,
+            held: next.link.zip(self.link).and_then(|(now, before)| now.held_since(before)),
         }
     }
 }

@@ -7,8 +7,8 @@
 //! that comes close to the best.
 //!
 //! Two things cannot be observed and are tried. The rate of a link that is not full is guessed higher and higher, until
-//! a cheaper rung looks as good. A slow remote end looks like a slow link, so a rung that promises more is judged by
-//! its result, and sometimes a rung that promises less is tried.
+//! a cheaper rung looks as good. A slow remote end looks like a slow link unless the kernel tells them apart, so a rung
+//! that promises more is judged by its result, and sometimes a rung that promises less is tried.
 //!
 //! Predictions only decide what is tried. A rung that carries less than another one did a moment ago is left, and the
 //! time until it is tried again doubles with each attempt in vain.
@@ -33,6 +33,8 @@ pub(crate) struct Sight {
     pub(crate) cores: f64,
     /// CPUs used by everything else in this process.
     pub(crate) other: f64,
+    /// The share of the time in which the receiver held the connections back, if the kernel tells.
+    pub(crate) held: Option<f64>,
 }
 
 /// A rung must be this much better than the present one to be taken.
@@ -57,6 +59,8 @@ const LESS: f64 = 0.8;
 const SAME: f64 = 0.92;
 /// How fast the remote end's limit is forgotten, per window: it is tried again after some five seconds.
 const FORGET: f64 = 1.004;
+/// Connections that the receiver holds back for less than this share of their time wait for the link.
+const HELD: f64 = 0.2;
 /// A link that takes this much more than ever before is still ramping up.
 const RISING: f64 = 1.2;
 /// The most windows of a ramp-up.
@@ -170,6 +174,7 @@ impl Chooser {
         self.results.pass();
         let waiting = sight.sending + sight.packing;
         let full = sight.sending >= 0.7 && sight.sending >= 0.6 * waiting;
+        let is_link = full && sight.held.is_some_and(|share| share < HELD);
         let rising = wire > self.most * RISING;
         self.most = self.most.max(wire);
         self.ramp = self.ramp.saturating_sub(1);
@@ -195,7 +200,7 @@ impl Chooser {
                 self.trial = Some(trial);
                 return;
             }
-            if self.judge(trial, plain, wire, full) {
+            if self.judge(trial, plain, wire, full && !is_link) {
                 self.choose(sight, plain, wire, true);
                 return;
             }
@@ -203,7 +208,7 @@ impl Chooser {
         if full {
             self.link = Some(self.measured(wire));
             self.slack = 0;
-            if self.at > 0 {
+            if self.at > 0 && !is_link {
                 self.full += 1;
             }
             if self.full >= self.doubt && self.look_below(plain, wire) {
@@ -245,8 +250,9 @@ impl Chooser {
         link
     }
 
-    /// Judges a step. `false` if the window needs the normal evaluation.
-    fn judge(&mut self, trial: Trial, plain: f64, wire: f64, full: bool) -> bool {
+    /// Judges a step. `false` if the window needs the normal evaluation. Only if `open`, the remote end may be the
+    /// limit.
+    fn judge(&mut self, trial: Trial, plain: f64, wire: f64, open: bool) -> bool {
         let up = self.at > trial.from;
         let change = plain / wire / trial.ratio;
         if if up { change < 1.04 } else { change > 0.96 } {
@@ -256,7 +262,7 @@ impl Chooser {
             }
             return !up;
         }
-        let same = if up { full && plain < trial.rate * 1.04 } else { plain > trial.rate * SAME };
+        let same = if up { open && plain < trial.rate * 1.04 } else { plain > trial.rate * SAME };
         if same {
             // The same rate arrives at another ratio, so the link is not the limit.
             self.remote = plain.max(trial.rate) * 1.02;

@@ -17,4 +17,5 @@ mod packer;
 mod results;
 pub mod split;
 
+pub use load::LinkTime;
 pub use packer::{Packed, Packer, Sending};

@@ -1,8 +1,33 @@
-//! Measures CPU load.
+//! Measures the load of CPUs and of connections.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// The time since their beginning in which connections had something to send.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkTime {
+    /// All of it.
+    pub busy: Duration,
+    /// The part of it in which the receiver had no memory for more.
+    pub held: Duration,
+}
+
+impl LinkTime {
+    /// That of all connections: the two times of each. `None` without connections.
+    pub fn sum(connections: impl Iterator<Item = (Duration, Duration)>) -> Option<Self> {
+        connections
+            .map(|(busy, held)| Self { busy, held })
+            .reduce(|sum, one| Self { busy: sum.busy + one.busy, held: sum.held + one.held })
+    }
+
+    /// The share of the time since `before` in which the receiver held the connections back.
+    pub(crate) fn held_since(self, before: Self) -> Option<f64> {
+        let busy = self.busy.saturating_sub(before.busy).as_secs_f64();
+        let held = self.held.saturating_sub(before.held).as_secs_f64();
+        (busy > 0.0).then(|| held / busy)
+    }
+}
 
 /// CPU time of this process.
 pub(crate) fn process_time() -> Duration {

@@ -10,7 +10,7 @@ use haul_core::{
 
 use crate::auto::{Auto, Choice};
 use crate::coder::{Coder, is_heavy};
-use crate::load::thread_time;
+use crate::load::{LinkTime, thread_time};
 
 /// Buffers of the pool that pay for one share: a thread's scratch buffer, and the memory of its contexts.
 const BUFFERS_PER_SHARE: usize = 4;
@@ -82,6 +82,11 @@ impl Packer {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let cores = if cores == 0 { available() } else { cores };
         Arc::new(Self { pool: pool.clone(), cores, auto: Auto::new(cores), bench: OnceLock::new() })
+    }
+
+    /// From now on, [`Compress::Auto`] asks `link` about the connections that take the content.
+    pub fn watch(&self, link: impl Fn() -> Option<LinkTime> + Send + Sync + 'static) {
+        self.auto.watch(Box::new(link));
     }
 
     /// Compresses `content` in place as requested. Incompressible content stays unchanged.

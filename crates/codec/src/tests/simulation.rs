@@ -22,6 +22,8 @@ struct World {
     unpack: f64,
     /// Windows in which TCP comes to speed: the link carries twice as much in each.
     start: i32,
+    /// Whether the kernel tells how long the receiver held the connections back.
+    told: bool,
 }
 
 /// Text: zstd 1 compresses it to a sixth.
@@ -42,6 +44,7 @@ const FAST: World = World {
     other: 2.5e-9,
     unpack: 0.0,
     start: 0,
+    told: false,
 };
 
 impl World {
@@ -97,6 +100,7 @@ impl World {
             packing: waiting,
             cores: (self.cores - other).max(packing),
             other,
+            held: self.told.then_some(if matches!(limit, Limit::Remote) { 0.9 } else { 0.02 }),
         };
         chooser.tick(&sight);
         rate
@@ -201,15 +205,17 @@ fn it_adapts_to_more_and_to_fewer_cpus() {
 
 #[test]
 fn a_slow_remote_end_is_not_mistaken_for_a_slow_link() {
-    let mut chooser = Chooser::default();
-    let world = World { remote: 150e6, cores: 8.0, other: 1e-9, ..FAST };
-    world.run(&mut chooser, 12);
-    let mut packed = 0;
-    for _ in 0..120 {
-        world.window(&mut chooser);
-        packed += usize::from(chooser.at() > 0);
+    for told in [false, true] {
+        let mut chooser = Chooser::default();
+        let world = World { remote: 150e6, cores: 8.0, other: 1e-9, told, ..FAST };
+        world.run(&mut chooser, 12);
+        let mut packed = 0;
+        for _ in 0..120 {
+            world.window(&mut chooser);
+            packed += usize::from(chooser.at() > 0);
+        }
+        assert!(packed < 45, "packed in {packed} of 120 windows");
     }
-    assert!(packed < 45, "packed in {packed} of 120 windows");
 }
 
 #[test]
@@ -237,6 +243,19 @@ fn a_link_that_comes_to_speed_and_a_remote_end_on_the_same_cpus_cost_little() {
                 let what = format!("{link} Mbit/s, {content:?}, unpacking {unpack}: {soon}, {later}");
                 assert!(soon > 0.8 && later > 0.92, "{what}");
             }
+        }
+    }
+}
+
+#[test]
+fn a_link_that_is_known_to_be_the_limit_is_not_checked() {
+    for content in [TEXT, PAGES] {
+        let mut chooser = Chooser::default();
+        let world = World { told: true, ..World::slow(100.0 * MBIT, content) };
+        world.run(&mut chooser, 12);
+        for _ in 0..200 {
+            world.window(&mut chooser);
+            assert!(chooser.at() > 3, "{chooser:?}");
         }
     }
 }

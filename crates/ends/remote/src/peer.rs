@@ -105,6 +105,8 @@ impl Peer {
             next_root: AtomicU32::new(1),
             next_scan: AtomicU32::new(1),
         });
+        let watched = session.clone();
+        peer.packer.watch(move || watched.link_time());
         let mut supervisor = SessionSupervisor::new(session, hello, config.streams, direct, hint);
         supervisor.first()?;
         thread::Builder::new()

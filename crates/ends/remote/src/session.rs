@@ -2,6 +2,7 @@
 //!
 //! The requests are in `requests`, the state behind the lock in `state`. Only these three files lock it.
 
+use haul_codec::LinkTime;
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use haul_ssh::Note;
 use std::sync::Arc;
@@ -178,6 +179,12 @@ impl Session {
 
     pub(super) fn tcp(&self) -> Option<Tcp> {
         self.lock().tcp()
+    }
+
+    /// The time of the direct connections; `None` without any.
+    pub(super) fn link_time(&self) -> Option<LinkTime> {
+        let infos = self.lock().tcp_infos();
+        LinkTime::sum(infos.iter().map(|info| (info.busy, info.window_limited)))
     }
 
     pub(super) fn connections(&self) -> Vec<Arc<Connection>> {

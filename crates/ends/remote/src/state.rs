@@ -186,10 +186,14 @@ impl State {
         u32::try_from(connections.count()).unwrap_or(u32::MAX)
     }
 
-    /// The state of the direct connections, from the kernel.
+    /// The state of each direct connection, from the kernel.
+    pub(super) fn tcp_infos(&self) -> Vec<TcpInfo> {
+        self.connections.iter().filter_map(|up| up.connection.helper.as_ref()?.tcp()).collect()
+    }
+
+    /// The state of all direct connections together.
     pub(super) fn tcp(&self) -> Option<Tcp> {
-        let connections = self.connections.iter().filter_map(|up| up.connection.helper.as_ref()?.tcp());
-        let connections: Vec<TcpInfo> = connections.collect();
+        let connections = self.tcp_infos();
         let count = u32::try_from(connections.len()).ok().filter(|count| *count > 0)?;
         let sum = |of: fn(&TcpInfo) -> Duration| connections.iter().map(of).sum::<Duration>();
         let busy = sum(|connection| connection.busy);
