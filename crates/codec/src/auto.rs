@@ -85,11 +85,14 @@ impl MeasuringWindow {
     }
 }
 
+/// A rung and its method.
+pub(crate) type Rated = (usize, Method);
+
 /// What to do with a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Choice {
-    /// Compress it by the method of this rung, if a sample shows that this is worthwhile.
-    Pack(usize, Method),
+    /// Compress it by the method of this rung, if a sample shows that this is worthwhile, and compare the other rung.
+    Pack(Rated, Option<Rated>),
     /// Send it uncompressed, and report how a sample of it compresses.
     Sample,
     /// Send it uncompressed.
@@ -127,7 +130,8 @@ impl Auto {
         match LADDER[at].method {
             Some(method) => {
                 state.packing += 1;
-                Choice::Pack(at, method)
+                let rival = state.chooser.rival().and_then(|rung| Some((rung, LADDER[rung].method?)));
+                Choice::Pack((at, method), rival)
             }
             None if state.batches % SAMPLED == 1 => Choice::Sample,
             None => Choice::Plain,
@@ -142,6 +146,11 @@ impl Auto {
         if let Some(packed) = packed {
             state.chooser.packed(rung, plain as f64, packed as f64, cpu.as_secs_f64());
         }
+    }
+
+    /// Part of a batch was compressed on two rungs, with these ratios, in so much CPU time.
+    pub(crate) fn compared(&self, rungs: [usize; 2], ratios: [f64; 2], cpu: [Duration; 2]) {
+        self.at(Instant::now()).chooser.compared(rungs, ratios, cpu.map(|time| time.as_secs_f64()));
     }
 
     /// A sample was compressed by this ratio.

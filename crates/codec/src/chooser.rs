@@ -49,6 +49,9 @@ const BATCH_WEIGHT: f64 = 0.15;
 const LINK_WEIGHT: f64 = 0.35;
 /// Batches after a step that measure the new rung, not the content.
 const FRESH: u32 = 3;
+/// While the link is the limit, one batch out of so many is compressed on two rungs; at first one out of fewer.
+const COMPARED: u32 = 16;
+const COMPARED_FIRST: u32 = 2;
 /// Windows after which a step is judged, not counting the first one: it still sends what was compressed before.
 const TRIAL: u32 = 2;
 /// Windows with a full link until it is checked that the link is the limit. Doubled with each confirmation.
@@ -103,6 +106,11 @@ pub(crate) struct Chooser {
     /// Windows with a full link during compression, and how many of them trigger a check.
     full: u32,
     doubt: u32,
+    /// Whether the link was the limit in the last window.
+    full_now: bool,
+    /// Batches since the last comparison, and the number of comparisons.
+    uncompared: u32,
+    comparisons: u32,
     /// Windows since the last step. The first one still sends what was compressed before.
     settled: u32,
     results: Results,
@@ -125,6 +133,9 @@ impl Default for Chooser {
             trial: None,
             full: 0,
             doubt: DOUBT,
+            full_now: false,
+            uncompared: 0,
+            comparisons: 0,
             settled: 1,
             results: Results::default(),
         }
@@ -159,6 +170,33 @@ impl Chooser {
         self.content.gain += BATCH_WEIGHT * (seen.gain - self.content.gain);
     }
 
+    /// A batch begins: the rung on which part of it is to be compressed too, to compare it with the present one. It costs
+    /// idle CPUs alone, where to try that rung on the link would cost the difference.
+    pub(crate) fn rival(&mut self) -> Option<usize> {
+        self.uncompared += 1;
+        let others = LADDER.len() as u32 - 2;
+        let every = if self.comparisons < others { COMPARED_FIRST } else { COMPARED };
+        if !self.full_now || self.at == 0 || self.uncompared < every {
+            return None;
+        }
+        // Each of the rungs that compress, except the present one.
+        let next = 1 + (self.comparisons % others) as usize;
+        (self.uncompared, self.comparisons) = (0, self.comparisons.wrapping_add(1));
+        Some(if next < self.at { next } else { next + 1 })
+    }
+
+    /// The same content was compressed by these ratios in these times.
+    pub(crate) fn compared(&mut self, [on, rival]: [usize; 2], ratios: [f64; 2], cpu: [f64; 2]) {
+        let [gain, other] = ratios.map(|ratio| ratio.max(1.01).ln());
+        if cpu[0] <= 0.0 || cpu[1] <= 0.0 {
+            return;
+        }
+        let (known, first) = (self.rungs[on], LADDER[rival]);
+        let rung = &mut self.rungs[rival];
+        rung.gain = (known.gain * other / gain).clamp(first.gain / 2.0, first.gain * 2.0);
+        rung.speed = (known.speed * cpu[0] / cpu[1]).clamp(first.speed / 3.0, first.speed * 3.0);
+    }
+
     /// A sample of uncompressed content was compressed by LZ4 with this ratio.
     pub(crate) fn sampled(&mut self, ratio: f64) {
         // A short sample offers few matches: the whole would compress somewhat better.
@@ -174,6 +212,7 @@ impl Chooser {
         self.results.pass();
         let waiting = sight.sending + sight.packing;
         let full = sight.sending >= 0.7 && sight.sending >= 0.6 * waiting;
+        self.full_now = full;
         let is_link = full && sight.held.is_some_and(|share| share < HELD);
         let rising = wire > self.most * RISING;
         self.most = self.most.max(wire);
@@ -190,7 +229,8 @@ impl Chooser {
         }
         // If nothing waits, the source is the limit, and the rate says nothing about the rung.
         let better = if waiting < 0.7 { None } else { self.results.add(self.at, plain, self.content.gain) };
-        if let (Some(better), None) = (better, self.trial) {
+        // On a link that has changed, earlier results say nothing.
+        if let (Some(better), None, false) = (better, self.trial, full && self.is_odd(wire)) {
             self.step(better);
             return;
         }
@@ -234,11 +274,16 @@ impl Chooser {
         self.remote = remote;
     }
 
+    /// Whether the link was full at a very different rate than before.
+    fn is_odd(&self, wire: f64) -> bool {
+        self.firm.is_some_and(|known| !(0.6..1.7).contains(&(wire / known)))
+    }
+
     /// Updates the rate of a link that was full at this rate. Buffers make single windows vary; two successive windows
     /// with a very different rate mean that the link has changed. A guessed rate is replaced.
     fn measured(&mut self, wire: f64) -> f64 {
         let known = self.firm.unwrap_or(wire);
-        self.odd = if (0.6..1.7).contains(&(wire / known)) { 0 } else { self.odd + 1 };
+        self.odd = if self.is_odd(wire) { self.odd + 1 } else { 0 };
         let link = if self.odd < 2 {
             known + LINK_WEIGHT * (wire - known)
         } else {

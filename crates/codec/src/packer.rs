@@ -2,6 +2,7 @@
 
 use haul_core::sync::{Condvar, Mutex};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use haul_core::buffer::BUFFER_LEN;
 use haul_core::{
@@ -16,6 +17,9 @@ use crate::load::{LinkTime, thread_time};
 const BUFFERS_PER_SHARE: usize = 4;
 /// Shorter content is not compressed: it fits into a packet or two.
 const WORTH: usize = 512;
+
+/// Bytes of a batch on which two methods are compared.
+const COMPARED: usize = 1 << 20;
 
 /// Content whose sample has a lower ratio is not compressed.
 const SAMPLE_WORTH: f64 = 1.03;
@@ -115,7 +119,13 @@ impl Packer {
                 }
                 None
             }
-            Choice::Pack(rung, method) => {
+            Choice::Pack((rung, method), rival) => {
+                if let Some((other, rival)) = rival
+                    && let Some((ratios, cpu)) =
+                        self.with(method, |slot| slot.compare([method, rival], content))
+                {
+                    self.auto.compared([rung, other], ratios, cpu);
+                }
                 let plain = content.bytes().len();
                 let (packing, cpu) = self.with(method, |slot| {
                     let begun = thread_time();
@@ -194,6 +204,21 @@ impl Slot {
         self.scratch.truncate(0);
         let Some(room) = self.scratch.grow(BUFFER_LEN) else { return 1.0 };
         self.coder.sample(content.bytes(), room)
+    }
+
+    /// The ratios and times of two methods on the beginning of `content`; `None` if it is too short.
+    fn compare(&mut self, methods: [Method; 2], content: &Buffer) -> Option<([f64; 2], [Duration; 2])> {
+        let plain = content.bytes().get(..COMPARED)?;
+        self.scratch.truncate(0);
+        let room = self.scratch.grow(BUFFER_LEN)?;
+        let (mut ratios, mut cpu) = ([1.0; 2], [Duration::ZERO; 2]);
+        for (at, method) in methods.into_iter().enumerate() {
+            let begun = thread_time();
+            let len = self.coder.pack(method, plain, room)?;
+            cpu[at] = thread_time().saturating_sub(begun);
+            ratios[at] = plain.len() as f64 / len.max(1) as f64;
+        }
+        Some((ratios, cpu))
     }
 
     fn pack(&mut self, method: Method, content: &mut Buffer) -> Option<Packing> {

@@ -24,6 +24,8 @@ struct World {
     start: i32,
     /// Whether the kernel tells how long the receiver held the connections back.
     told: bool,
+    /// Whether harder levels compress no better, as with keys and random payloads.
+    flat: bool,
 }
 
 /// Text: zstd 1 compresses it to a sixth.
@@ -45,20 +47,30 @@ const FAST: World = World {
     unpack: 0.0,
     start: 0,
     told: false,
+    flat: false,
 };
+
+/// How the cost of a rung differs from the ladder's.
+fn twist(at: usize) -> f64 {
+    if at.is_multiple_of(2) { 1.06 } else { 0.95 }
+}
 
 impl World {
     fn slow(link: f64, content: Content) -> Self {
         Self { link, content, other: 0.5e-9, ..FAST }
     }
 
+    /// The ratio on a rung.
+    fn ratio(&self, at: usize) -> f64 {
+        LADDER[if self.flat { at.min(3) } else { at }].ratio(&self.content)
+    }
+
     /// The plain bytes per second that arrive on a rung, and the limit that holds.
     fn rate(&self, at: usize) -> (f64, Limit) {
         let rung = LADDER[at];
-        let twist = if at.is_multiple_of(2) { 1.06 } else { 0.95 };
-        let cost = if at == 0 { 0.0 } else { rung.cost(&self.content) * twist };
+        let cost = if at == 0 { 0.0 } else { rung.cost(&self.content) * twist(at) };
         let limits = [
-            (self.link * rung.ratio(&self.content) / 2_f64.powi(self.start), Limit::Link),
+            (self.link * self.ratio(at) / 2_f64.powi(self.start), Limit::Link),
             (self.cores / (self.other + cost + if at == 0 { 0.0 } else { self.unpack }), Limit::Processors),
             (self.source, Limit::Source),
             (self.remote, Limit::Remote),
@@ -70,7 +82,7 @@ impl World {
         let at = chooser.at();
         let (rate, limit) = self.rate(at);
         let rung = LADDER[at];
-        let (plain, ratio) = (rate * WINDOW, rung.ratio(&self.content));
+        let (plain, ratio) = (rate * WINDOW, self.ratio(at));
         let batches = (plain / (4 << 20) as f64).ceil().min(40.0) as usize;
         for number in 0..batches {
             let len = 4e6;
@@ -80,6 +92,11 @@ impl World {
                 let noise = 1.0 + 0.02 * ((number % 3) as f64 - 1.0);
                 let cpu = len * rung.cost(&self.content) * noise;
                 chooser.packed(at, len, len / ratio * noise, cpu);
+                if let Some(rival) = chooser.rival() {
+                    let of = |at: usize| self.ratio(at);
+                    let cost = |at: usize| LADDER[at].cost(&self.content) * 1e6 * twist(at);
+                    chooser.compared([at, rival], [at, rival].map(of), [at, rival].map(cost));
+                }
             } else if number % 8 == 0 {
                 chooser.sampled(LADDER[1].ratio(&self.content).sqrt());
             }
@@ -257,5 +274,21 @@ fn a_link_that_is_known_to_be_the_limit_is_not_checked() {
             world.window(&mut chooser);
             assert!(chooser.at() > 3, "{chooser:?}");
         }
+    }
+}
+
+#[test]
+fn levels_that_gain_nothing_are_left() {
+    for told in [false, true] {
+        let mut chooser = Chooser::default();
+        let world = World { flat: true, told, ..World::slow(100.0 * MBIT, PAGES) };
+        let share = world.run(&mut chooser, 12);
+        assert!(share > 0.95, "{share}");
+        let mut hard = 0;
+        for _ in 0..120 {
+            world.window(&mut chooser);
+            hard += usize::from(chooser.at() > 3);
+        }
+        assert!(hard == 0, "{hard} of 120 windows");
     }
 }
