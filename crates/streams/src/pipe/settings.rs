@@ -20,6 +20,8 @@ pub struct PipeSettings {
     pub window: u32,
     /// How many threads move them.
     pub threads: usize,
+    /// Whether reading a slice takes a connection, and not writing it.
+    pub waits: bool,
     /// Whether an empty stream is one.
     pub allow_empty: bool,
 }
@@ -32,7 +34,7 @@ impl PipeSettings {
     pub fn within(buffers: usize, waits: bool, allow_empty: bool) -> Self {
         let window = (buffers / 2).saturating_sub(2).clamp(1, 256);
         let threads = if waits { window.min(32) } else { (buffers / 4).clamp(1, 16) };
-        Self { window: u32::try_from(window).unwrap_or(1), threads, allow_empty }
+        Self { window: u32::try_from(window).unwrap_or(1), threads, waits, allow_empty }
     }
 }
 

@@ -1,9 +1,12 @@
 //! Moves the slices of a stream from a source to a sink.
+//!
+//! The program that reads takes them in their order, so a connection that recovers from losses would hold up all others:
+//! if the stream stands still, the slice that it waits for is sent once more, on another connection.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haul_core::digest::slice_count;
 use haul_core::entry::GROWING;
@@ -24,12 +27,17 @@ const CONNECTION_RETRIES: u32 = 30;
 const PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// A stream stands still if no slice has been taken for so long, and for so many times the usual time of one.
+const STILL: Duration = Duration::from_millis(250);
+const STILL_TIMES: u32 = 8;
 
 /// A slice to move.
 struct Job {
     index: u32,
     verify: u32,
     connection: u32,
+    /// Whether another thread or connection has it too, and this one is not needed.
+    twice: bool,
 }
 
 /// The slices of one stream on their way.
@@ -52,6 +60,12 @@ struct State {
     taken: u32,
     /// Slices after it that are taken.
     beyond: BTreeSet<u32>,
+    /// Slices after `taken` that were read.
+    read: BTreeSet<u32>,
+    /// When a slice was last taken, the usual time between two, and the last slice that was sent twice.
+    advanced: Option<Instant>,
+    pace: Duration,
+    twice: Option<u32>,
     /// The length of the stream, once it is known.
     len: Option<u64>,
     digest: Option<Digest>,
@@ -61,6 +75,29 @@ struct State {
 impl State {
     fn is_done(&self) -> bool {
         self.error.is_some() || self.len.is_some_and(|len| self.taken == slice_count(len))
+    }
+
+    /// Slices were taken.
+    fn advance(&mut self, now: Instant) {
+        let before = self.taken;
+        while let next = self.taken
+            && self.beyond.remove(&next)
+        {
+            self.read.remove(&next);
+            self.taken += 1;
+        }
+        if self.taken > before {
+            let time = self.advanced.map_or(STILL, |last| now - last) / (self.taken - before);
+            self.pace = (self.pace * 3 + time) / 4;
+            self.advanced = Some(now);
+        }
+    }
+
+    /// In what time the stream stands still, if it waits for a slice that is on a connection; that slice.
+    fn still_in(&self, now: Instant, waits: bool) -> Option<(Duration, u32)> {
+        let is_sent = if waits { self.taken < self.next } else { self.read.contains(&self.taken) };
+        let last = self.advanced.filter(|_| is_sent && self.twice != Some(self.taken))?;
+        Some(((STILL + self.pace * STILL_TIMES).saturating_sub(now - last), self.taken))
     }
 }
 
@@ -126,9 +163,16 @@ impl Slices {
             if !ends && state.next - state.taken < self.settings.window {
                 let index = state.next;
                 state.next += 1;
-                return Some(Job { index, verify: 0, connection: 0 });
+                return Some(Job { index, verify: 0, connection: 0, twice: false });
             }
-            state = self.changed.wait(state);
+            state = match state.still_in(Instant::now(), self.settings.waits) {
+                None => self.changed.wait(state),
+                Some((Duration::ZERO, index)) => {
+                    state.twice = Some(index);
+                    return Some(Job { index, verify: 0, connection: 0, twice: true });
+                }
+                Some((time, _)) => self.changed.wait_timeout(state, time).0,
+            };
         }
     }
 
@@ -140,7 +184,7 @@ impl Slices {
         let batch = Batch {
             entries: vec![Arc::clone(&self.entry)],
             slices: vec![Slice::whole(0, job.index)],
-            again: job.verify + job.connection > 0,
+            again: job.twice || job.verify + job.connection > 0,
         };
         let data = match self.source.read(&Arc::new(batch)) {
             Ok(data) => data,
@@ -148,6 +192,12 @@ impl Slices {
         };
         if self.is_behind_the_end(&data, job.index) {
             return;
+        }
+        {
+            let mut state = self.state.lock();
+            if job.index >= state.taken {
+                state.read.insert(job.index);
+            }
         }
         let pending = Pending { slices: Arc::downgrade(self), job: Some(job) };
         self.sink.write(data, Box::new(move |mut outcomes| pending.settle(outcomes.pop())));
@@ -190,16 +240,17 @@ impl Slices {
                 if let Outcome::Committed(digest) = outcome {
                     state.digest = digest;
                 }
-                state.beyond.insert(job.index);
-                while let next = state.taken
-                    && state.beyond.remove(&next)
-                {
-                    state.taken += 1;
+                if job.index >= state.taken {
+                    state.beyond.insert(job.index);
                 }
+                state.advance(Instant::now());
                 let all = state.len.unwrap_or(u64::MAX);
                 let sent = (u64::from(state.taken) * SLICE_LEN).min(all);
                 self.status.sent.store(sent, Ordering::Relaxed);
             }
+            // It may have been taken meanwhile, and not be kept any more.
+            Err(_) if job.twice => {}
+            Err(error) if job.index < state.taken && error.retry() != Retry::Never => {}
             Err(error) if state.error.is_none() && job.may_repeat(&error) => state.again.push(job),
             Err(error) => {
                 state.error.get_or_insert(error);

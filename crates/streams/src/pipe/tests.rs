@@ -112,6 +112,8 @@ struct Taker {
     /// The most slices that waited for one before them.
     most: AtomicU64,
     fails_at_end: bool,
+    /// Every so many slices hang until the end, when they come first.
+    hangs: u32,
 }
 
 #[derive(Default)]
@@ -119,6 +121,8 @@ struct Taken {
     bytes: Vec<u8>,
     next: u32,
     held: BTreeMap<u32, (Vec<u8>, Option<u64>, WriteDone)>,
+    /// What hangs on its connection.
+    hanging: BTreeMap<u32, WriteDone>,
 }
 
 impl Sink for Taker {
@@ -137,6 +141,10 @@ impl Sink for Taker {
             return done(vec![Err(Error::new(ErrorKind::Corrupt, Side::Destination, "verify", "flipped"))]);
         }
         let mut state = self.state.lock();
+        if self.hangs > 0 && index % self.hangs == 1 && !state.hanging.contains_key(&index) {
+            state.hanging.insert(index, done);
+            return;
+        }
         if index < state.next {
             drop(state);
             return done(vec![Ok(Outcome::Stored)]);
@@ -154,7 +162,11 @@ impl Sink for Taker {
             let outcome = end.map_or(Outcome::Stored, |_| Outcome::Committed(Some(Digest::of(&state.bytes))));
             dones.push((done, outcome));
         }
+        // At the end, the connections that hung are lost.
+        let hung = dones.iter().any(|(_, outcome)| matches!(outcome, Outcome::Committed(_)));
+        let hung = if hung { std::mem::take(&mut state.hanging) } else { BTreeMap::new() };
         drop(state);
+        hung.into_values().for_each(|done| done(vec![Err(lost())]));
         for (at, (done, outcome)) in dones.into_iter().enumerate() {
             // The answer is lost, and the slice comes again.
             let is_lost = at == 0 && outcome == Outcome::Stored && fails(&self.calls, self.loses);
@@ -196,7 +208,7 @@ fn bytes(len: usize) -> Vec<u8> {
 
 fn run(source: &Arc<Memory>, sink: &Arc<Taker>, cancel: &AtomicBool) -> Result<Piped> {
     let ends = Pipe { source: source.clone(), sink: sink.clone() };
-    let settings = PipeSettings { window: WINDOW, threads: 3, allow_empty: false };
+    let settings = PipeSettings { window: WINDOW, threads: 3, waits: false, allow_empty: false };
     let show: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_: &str| {});
     let listeners = Listeners::start(&ends, ("a", "b"), &show).unwrap();
     let piped = pipe(&ends, settings, &Arc::new(PipeStatus::default()), &listeners, cancel);
@@ -235,6 +247,18 @@ fn lost_reads_lost_answers_and_damage_cost_retries() {
         let (piped, _, sink) = piped(source, Taker { loses: answers, damages, ..Taker::default() });
         assert_eq!(piped.unwrap().digest, Digest::of(&all), "{reads} {answers} {damages}");
         assert!(sink.state.lock().bytes == all);
+    }
+}
+
+#[test]
+fn a_slice_that_hangs_is_sent_once_more_on_another_connection() {
+    let all = bytes(9 * SLICE_LEN as usize + 5);
+    for hangs in [9, 4] {
+        let source = Memory { bytes: all.clone(), ..Memory::default() };
+        let (piped, _, sink) = piped(source, Taker { hangs, ..Taker::default() });
+        assert_eq!(piped.unwrap().digest, Digest::of(&all));
+        assert!(sink.state.lock().bytes == all);
+        assert!(sink.calls.load(Ordering::Relaxed) <= 2 * 10, "none is sent a third time");
     }
 }
 
