@@ -8,5 +8,7 @@ pub mod folded_names;
 pub mod forecast;
 pub mod frontier;
 pub mod metadata_warnings;
+pub mod server_tree;
 pub mod sha256;
 pub mod thread_pool;
+pub mod walk;

@@ -16,11 +16,13 @@ use super::listing::have_entries;
 use super::meta::{self, Change, Wish};
 use super::packet::{Attrs, Request};
 use super::pipeline::Pipeline;
+use super::read::hashers;
 use super::reply::{Fault, unless_lost};
 use super::state::SftpSink;
 use super::tree::{file_mode, is_dir};
-use super::{kept, large, read};
+use super::{kept, large};
 use haul_core::staging::is_staging_name;
+use haul_ends::server_tree::ServerTree;
 
 /// An offer that is being answered.
 struct Case<'a> {
@@ -142,7 +144,7 @@ fn compare_digests(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     if paths.is_empty() {
         return Ok(());
     }
-    let digests = read::digest(&sink.tree, &sink.tree.sftp.buffers, &paths)?;
+    let digests = sink.tree.digest(&paths, hashers(&sink.tree))?;
     for (case, digest) in cases.iter_mut().filter(|case| asked(case)).zip(digests) {
         case.verdict = Verdict::Differs;
         match digest {

@@ -6,29 +6,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haul_core::digest::{SliceHasher, slice_len};
 use haul_core::{
-    Batch, BatchData, Buffer, BufferPool, ChainingValue, Digest, Entry, Error, ErrorKind, Extent, RelPath,
-    Result, SLICE_LEN, Sha256, Slice, SliceData,
+    Batch, BatchData, Buffer, ChainingValue, Entry, Error, ErrorKind, Extent, Result, SLICE_LEN, Slice,
+    SliceData,
 };
 use haul_threads::together;
 
 use super::conn::Conn;
-use super::entries::entries_at;
 use super::open_files::OpenFiles;
 use super::packet::{self, Request};
 use super::pipeline::{Pipeline, ask_one};
 use super::reply::{Fault, unless_lost};
 use super::tree::Tree;
-use haul_ends::digests::digests;
+use haul_ends::server_tree::ServerTree;
 
 /// The most threads that hash files for one request. Each keeps a connection busy.
 const HASHERS: u32 = 8;
 
 /// Reads the slices of a batch and hashes them.
-pub(super) fn read(tree: &Tree, buffers: &BufferPool, batch: &Arc<Batch>) -> Result<BatchData> {
+pub(super) fn read(tree: &Tree, batch: &Arc<Batch>) -> Result<BatchData> {
     tree.pool().want();
     tree.pool().on_one(|conn| {
         let empty = batch.entries.iter().all(|entry| entry.len == 0);
-        let mut content = if empty { Buffer::default() } else { buffers.take() };
+        let mut content = if empty { Buffer::default() } else { tree.sftp.buffers.take() };
         let items: Vec<(&Arc<Entry>, Slice)> = batch.iter().collect();
         let mut slices = Vec::with_capacity(items.len());
         for items in items.chunks(conn.files_at_once()) {
@@ -76,12 +75,12 @@ fn read_some(
                 match (read, stat) {
                     (Err(Fault::Lost(error)), _) | (_, Err(Fault::Lost(error))) => Err(error),
                     // A file that was replaced may no longer be readable.
-                    (Err(_), Ok(now)) if !is_still(entry, &now) => Err(changed(tree, &entry.path)),
+                    (Err(_), Ok(now)) if !is_still(entry, &now) => Err(tree.changed(&entry.path)),
                     (Err(fault), _) | (_, Err(fault)) => Err(tree.error("read", &entry.path, fault)),
                     // Checked after the bytes were read: a file that still has the size and time of the scan was not
                     // changed, as far as whole seconds show.
                     (Ok(Some(data)), Ok(now)) if is_still(entry, &now) => Ok(data),
-                    (Ok(_), Ok(_)) => Err(changed(tree, &entry.path)),
+                    (Ok(_), Ok(_)) => Err(tree.changed(&entry.path)),
                 }
             }
             Err(Fault::Lost(error)) => Err(error),
@@ -217,35 +216,9 @@ fn is_still(entry: &Entry, now: &packet::Attrs) -> bool {
     now.size == Some(entry.len) && time.is_none_or(|time| time == entry.mtime.sec)
 }
 
-fn changed(tree: &Tree, path: &RelPath) -> Error {
-    tree.fault(ErrorKind::SourceChanged, "read", path, "the file changed while it was read")
-}
-
-/// The digests of whole files as they are now, by reading them over all connections.
-pub(super) fn digest(tree: &Tree, buffers: &BufferPool, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
-    let threads = tree.pool().streams().clamp(2, HASHERS);
-    digests(files(tree, paths)?, threads, |batch| read(tree, buffers, batch))
-}
-
-/// The same with the SHA-256 of each file.
-pub(super) fn sha256(tree: &Tree, buffers: &BufferPool, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
-    let threads = tree.pool().streams().clamp(2, HASHERS);
-    haul_ends::sha256::sha256(files(tree, paths)?, threads, |batch| read(tree, buffers, batch))
-}
-
-/// The files at these paths.
-fn files(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<Arc<Entry>>>> {
-    let found = entries_at(tree, paths)?;
-    let mut entries: Vec<Result<Arc<Entry>>> = Vec::with_capacity(paths.len());
-    for (path, found) in paths.iter().zip(found) {
-        entries.push(match found {
-            Ok(Some(entry)) if entry.is_file() => Ok(Arc::new(entry)),
-            Ok(Some(_)) => Err(changed(tree, path)),
-            Ok(None) => Err(tree.fault(ErrorKind::NotFound, "open", path, "No such file or directory")),
-            Err(error) => Err(error),
-        });
-    }
-    Ok(entries)
+/// The threads that hash files.
+pub(super) fn hashers(tree: &Tree) -> u32 {
+    tree.pool().streams().clamp(2, HASHERS)
 }
 
 /// The chaining values of slices of a staged file of a large file of `len` bytes, by reading them over all connections;

@@ -2,9 +2,9 @@
 
 use haul_core::source::{REMOVE, changed_since_copied};
 use haul_core::{Entry, ErrorKind, RelPath, Result};
+use haul_ends::server_tree::ServerTree;
 
 use super::conn::Conn;
-use super::entries::entries_at;
 use super::listing::have_entries;
 use super::packet::{Attrs, Request};
 use super::pipeline::Pipeline;
@@ -49,7 +49,8 @@ pub(super) fn remove_unchanged(tree: &Tree, entries: &[Entry]) -> Result<Vec<Res
     };
     tree.pool().on_one(|conn| {
         let mut pipeline = Pipeline::new(conn);
-        let found: Vec<Result<bool>> = entries_at(tree, &paths)?
+        let found: Vec<Result<bool>> = tree
+            .entries_at(&paths)?
             .into_iter()
             .zip(entries)
             .map(|(now, entry)| match now? {

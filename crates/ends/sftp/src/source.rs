@@ -5,10 +5,11 @@ use std::sync::Arc;
 use haul_core::filter::Above;
 use haul_core::source::{ScanVisit, removes_no_targets};
 use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Sha256, Source, SourceCaps};
+use haul_ends::server_tree::ServerTree;
 
-use super::entries::entries_at;
+use super::read::hashers;
 use super::tree::Tree;
-use super::{read, remove, rules, walk};
+use super::{remove, walk};
 
 /// A tree at an SFTP server, to be read.
 pub(super) struct SftpSource {
@@ -27,8 +28,7 @@ impl Source for SftpSource {
     }
 
     fn root(&self) -> Result<Option<Entry>> {
-        let found = entries_at(&self.tree, &[RelPath::root()])?.pop();
-        found.unwrap_or(Ok(None))
+        self.tree.root()
     }
 
     fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
@@ -36,23 +36,23 @@ impl Source for SftpSource {
     }
 
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
-        entries_at(&self.tree, paths)
+        self.tree.entries_at(paths)
     }
 
     fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
-        rules::above(&self.tree, names)
+        self.tree.rules_above(names)
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
-        read::read(&self.tree, &self.tree.sftp.buffers, batch)
+        self.tree.read(batch)
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
-        read::digest(&self.tree, &self.tree.sftp.buffers, paths)
+        self.tree.digest(paths, hashers(&self.tree))
     }
 
     fn sha256(&self, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
-        read::sha256(&self.tree, &self.tree.sftp.buffers, paths)
+        self.tree.sha256(paths, hashers(&self.tree))
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {

@@ -7,14 +7,16 @@ use haul_core::staging::is_staging_name;
 use haul_core::{
     Answer, Changes, Compare, Entry, Error, ErrorKind, Left, Offer, RelPath, Result, SinkOptions,
 };
+use haul_ends::server_tree::ServerTree;
 
 use super::attrs::Attrs;
 use super::folders::has_entries;
+use super::large;
 use super::meta::{SmbEntry, Wish, warn};
+use super::read::HASHERS;
 use super::remove::remove_at;
 use super::small::is_small;
 use super::state::SmbSink;
-use super::{large, read};
 
 /// An offer that is being answered.
 struct Case<'a> {
@@ -111,7 +113,7 @@ fn compare_digests(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
     if paths.is_empty() {
         return Ok(());
     }
-    let digests = read::digest(&sink.tree, &paths)?;
+    let digests = sink.tree.digest(&paths, HASHERS)?;
     for (case, digest) in cases.iter_mut().filter(|case| asked(case)).zip(digests) {
         match digest {
             Ok(digest) => case.verdict = Verdict::of_comparison(Some(digest) == case.offer.digest),

@@ -4,19 +4,18 @@ use std::sync::Arc;
 
 use haul_core::digest::{SliceHasher, slice_len};
 use haul_core::{
-    Batch, BatchData, Buffer, ChainingValue, Digest, Entry, Error, ErrorKind, Extent, RelPath, Result,
-    SLICE_LEN, Sha256, Slice, SliceData,
+    Batch, BatchData, Buffer, ChainingValue, Entry, Error, ErrorKind, Extent, Result, SLICE_LEN, Slice,
+    SliceData,
 };
-use haul_ends::digests::digests;
+use haul_ends::server_tree::ServerTree;
 
 use super::attrs::{Attrs, timestamp};
-use super::entries::entries_at;
 use super::reply::Fault;
 use super::step::{Kind, READ, Step};
 use super::tree::Tree;
 
 /// The most threads that hash files for one request.
-const HASHERS: u32 = 8;
+pub(super) const HASHERS: u32 = 8;
 
 /// A part of a slice that one command reads.
 struct Piece<'a> {
@@ -82,11 +81,11 @@ async fn take(tree: &Tree, piece: &Piece<'_>) -> Result<Taken, Fault> {
     let replies = tree.run(&chain).await?;
     let opened = replies.opened()?;
     if Attrs::from(&opened).is_reparse_point() {
-        return Err(changed(tree, &piece.entry.path).into());
+        return Err(tree.changed(&piece.entry.path).into());
     }
     let data = if piece.len > 0 { replies.data(1)? } else { Vec::new() };
     if data.len() != piece.len as usize {
-        return Err(changed(tree, &piece.entry.path).into());
+        return Err(tree.changed(&piece.entry.path).into());
     }
     Ok(Taken { data, now: Attrs::from(&replies.closed(chain.len() - 1)?) })
 }
@@ -113,7 +112,7 @@ impl Reading {
         }
         let failed = match taken {
             Err(fault) => Some(tree.error("read", &entry.path, fault)),
-            Ok(taken) if !is_still(entry, &taken.now) => Some(changed(tree, &entry.path)),
+            Ok(taken) if !is_still(entry, &taken.now) => Some(tree.changed(&entry.path)),
             Ok(taken) => match content.grow(taken.data.len()) {
                 Some(space) => {
                     space.copy_from_slice(&taken.data);
@@ -144,34 +143,6 @@ impl Reading {
 fn is_still(entry: &Entry, now: &Attrs) -> bool {
     let (modified, changed) = (timestamp(now.modified), Some(timestamp(now.changed)));
     now.is_file() && now.len == entry.len && modified == entry.mtime && changed == entry.ctime
-}
-
-fn changed(tree: &Tree, path: &RelPath) -> Error {
-    tree.fault(ErrorKind::SourceChanged, "read", path, "the file changed while it was read")
-}
-
-/// The digests of whole files as they are now.
-pub(super) fn digest(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
-    digests(files(tree, paths)?, HASHERS, |batch| read(tree, batch))
-}
-
-/// The same with the SHA-256 of each file.
-pub(super) fn sha256(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
-    haul_ends::sha256::sha256(files(tree, paths)?, HASHERS, |batch| read(tree, batch))
-}
-
-/// The files at these paths.
-fn files(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<Arc<Entry>>>> {
-    let mut entries = Vec::with_capacity(paths.len());
-    for (path, found) in paths.iter().zip(entries_at(tree, paths)?) {
-        entries.push(match found {
-            Ok(Some(entry)) if entry.is_file() => Ok(Arc::new(entry)),
-            Ok(Some(_)) => Err(changed(tree, path)),
-            Ok(None) => Err(tree.fault(ErrorKind::NotFound, "open", path, "No such file or directory")),
-            Err(error) => Err(error),
-        });
-    }
-    Ok(entries)
 }
 
 /// The whole content of a small file on the share, of at most `most` bytes.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use haul_core::source::{REMOVE, changed_since_copied};
 use haul_core::{Entry, RelPath, Result};
+use haul_ends::server_tree::ServerTree;
 
 use super::attrs::NORMAL;
-use super::entries::entries_at;
 use super::reply::Fault;
 use super::step::{DELETE, Kind, SET, Step};
 use super::tree::Tree;
@@ -63,7 +63,7 @@ pub(super) fn remove_unchanged(tree: &Tree, entries: &[Entry]) -> Result<Vec<Res
     let is_same = |entry: &Entry, now: &Entry| {
         now.kind == entry.kind && !now.is_dir() && (now.len, now.mtime) == (entry.len, entry.mtime)
     };
-    let found = entries_at(tree, &paths)?;
+    let found = tree.entries_at(&paths)?;
     let pairs: Vec<_> = entries.iter().zip(found).collect();
     tree.smb.all(&pairs, async |(entry, now)| match now {
         Ok(None) => Ok(()),

@@ -7,11 +7,12 @@ use haul_core::source::{ScanVisit, removes_no_targets};
 use haul_core::{
     Batch, BatchData, Digest, Entry, Links, RelPath, Result, ScanOptions, Sha256, Source, SourceCaps,
 };
+use haul_ends::server_tree::ServerTree;
 
 use super::attrs::TIME_UNIT;
-use super::entries::entries_at;
+use super::read::HASHERS;
 use super::tree::Tree;
-use super::{read, remove, rules, walk};
+use super::{remove, walk};
 
 /// A tree on a share, to be read.
 pub(super) struct SmbSource {
@@ -31,7 +32,7 @@ impl Source for SmbSource {
     }
 
     fn root(&self) -> Result<Option<Entry>> {
-        entries_at(&self.tree, &[RelPath::root()])?.pop().unwrap_or(Ok(None))
+        self.tree.root()
     }
 
     fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
@@ -39,23 +40,23 @@ impl Source for SmbSource {
     }
 
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
-        entries_at(&self.tree, paths)
+        self.tree.entries_at(paths)
     }
 
     fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
-        rules::above(&self.tree, names)
+        self.tree.rules_above(names)
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
-        read::read(&self.tree, batch)
+        self.tree.read(batch)
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
-        read::digest(&self.tree, paths)
+        self.tree.digest(paths, HASHERS)
     }
 
     fn sha256(&self, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
-        read::sha256(&self.tree, paths)
+        self.tree.sha256(paths, HASHERS)
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
