@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use haul_core::{Error, ErrorKind, Report};
 
 /// The exit code of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
     /// Everything was copied and verified.
+    #[default]
     Done = 0,
     /// Some entries failed; each is listed.
     Incomplete = 1,

@@ -1,6 +1,6 @@
 //! Events of a run, for front ends.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::changes::Changes;
 use crate::digest::Digest;
@@ -10,10 +10,11 @@ use crate::path::RelPath;
 use crate::report::{Failure, Totals};
 
 /// The bottleneck of the run, measured over the last seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// The scan.
+    #[default]
     Scan,
     /// The comparison with the destination.
     Compare,
@@ -48,22 +49,22 @@ pub enum Phase {
     Finish,
 }
 
-/// The progress of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// The progress of a run. Written as JSON in the order of the fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Progress {
-    /// The counts so far.
-    pub totals: Totals,
-    /// Whether the scan has ended, so that `found` is final.
-    pub scan_done: bool,
     /// Seconds since the run began.
     pub seconds: f64,
+    /// Whether the scan has ended, so that `found` is final.
+    pub scan_done: bool,
     /// The rate over the last seconds, in bytes of content per second.
     pub rate: f64,
     /// The number of open connections of both ends; 0 if both are local.
     pub streams: u32,
     /// The current compression; `None` if content is sent uncompressed.
+    #[serde(rename = "packed", serialize_with = "as_text", skip_serializing_if = "Option::is_none")]
     pub method: Option<Method>,
     /// The TCP statistics of the local kernel, for direct connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tcp: Option<Tcp>,
     /// The bottleneck.
     pub limit: Limit,
@@ -75,25 +76,12 @@ pub struct Progress {
     pub eta_is_lower_bound: bool,
     /// Whether the estimate includes entries that the scan has not found yet, but expects.
     pub eta_is_extrapolated: bool,
+    /// The counts so far.
+    pub totals: Totals,
 }
 
-impl Default for Progress {
-    fn default() -> Self {
-        Self {
-            totals: Totals::default(),
-            scan_done: false,
-            seconds: 0.0,
-            rate: 0.0,
-            streams: 0,
-            method: None,
-            tcp: None,
-            limit: Limit::Scan,
-            phase: Phase::Copy,
-            eta_seconds: None,
-            eta_is_lower_bound: false,
-            eta_is_extrapolated: false,
-        }
-    }
+fn as_text<S: Serializer>(method: &Option<Method>, serializer: S) -> Result<S::Ok, S::Error> {
+    method.map(|method| method.to_string()).serialize(serializer)
 }
 
 /// The action on one entry; with `-n`, the action that a real run would take.

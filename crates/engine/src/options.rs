@@ -87,9 +87,10 @@ pub struct Delete {
 pub type Paths = Box<dyn Iterator<Item = Result<RelPath>> + Send>;
 
 /// The action when the destination is full or over quota.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFull {
     /// End the run.
+    #[default]
     Fail,
     /// Wait for space, at most this long each time. Then end the run.
     Pause(Duration),
@@ -105,6 +106,7 @@ pub struct LockedRetries {
 }
 
 /// How to copy.
+#[derive(Default)]
 pub struct CopyOptions {
     /// Which entries to scan.
     pub scan: ScanOptions,

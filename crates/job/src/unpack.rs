@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_core::{Links, Location, Pace, Preserve, Report, Result, ScanOptions, SinkOptions, Source, Totals};
-use haul_engine::{Cancel, CopyOptions, LockedRetries, MetadataChanges, OnFull, Part, Trust};
+use haul_core::{Location, Preserve, Report, Result, SinkOptions, Source, Totals};
+use haul_engine::{Cancel, CopyOptions, Part};
 
 use super::ends::Ends;
 use super::observer::Observer;
@@ -37,28 +37,7 @@ pub fn unpack(
         listed: false,
         bill: None,
     };
-    let options = CopyOptions {
-        scan: ScanOptions::default(),
-        links: Links::Kept,
-        files_from: None,
-        checksum: false,
-        digests: false,
-        confirmed: None,
-        dry_run: false,
-        delete: None,
-        delta: false,
-        in_place: false,
-        trust: Trust::default(),
-        changes: MetadataChanges::default(),
-        backups: None,
-        ignore_existing: false,
-        on_full: OnFull::Fail,
-        locked: LockedRetries::default(),
-        is_only: true,
-        timeout: Duration::from_secs(30),
-        pace: Pace::default(),
-        workers: 0,
-    };
+    let options = CopyOptions { is_only: true, timeout: Duration::from_secs(30), ..CopyOptions::default() };
     let parts = [Part { source, sink, preview: None, view: None, other_sources: Vec::new() }];
     Ok(haul_engine::copy(&parts, options, &reporter, cancel))
 }

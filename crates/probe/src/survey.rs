@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use haul_core::entry::EntryKind;
 use haul_core::probe::Sample;
 use haul_core::{Entry, RelPath, ScanBatch};
+use serde::Serialize;
 
 use crate::random::split_mix;
 
@@ -20,7 +21,7 @@ const PART: u64 = 4 * 1024 * 1024;
 const INODES: usize = 1_000_000;
 
 /// Counts of a tree.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Entries of any kind.
     pub entries: u64,

@@ -13,7 +13,7 @@ pub(super) use line::line;
 pub(super) use name::Name;
 
 use haul_core::event::{Action, Content, Done};
-use haul_core::{Error, ErrorKind, Limit, MetaNote, Phase, Progress, Side, Tcp, Totals};
+use haul_core::{Error, ErrorKind, MetaNote, Phase, Progress, Side, Totals};
 use haul_job::RequestCounts;
 use serde::Serialize;
 use serde_json::Value;
@@ -73,22 +73,10 @@ enum Line<'a> {
         job: Option<u64>,
     },
     Progress {
-        seconds: f64,
-        scan_done: bool,
-        rate: f64,
-        streams: u32,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        packed: Option<String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        tcp: Option<Tcp>,
-        limit: Limit,
-        phase: Phase,
-        eta_seconds: Option<f64>,
-        eta_is_lower_bound: bool,
-        eta_is_extrapolated: bool,
+        #[serde(flatten)]
+        progress: &'a Progress,
         #[serde(skip_serializing_if = "Option::is_none")]
         in_flight: Option<Name>,
-        totals: Totals,
     },
     Entry {
         action: Action,
@@ -118,7 +106,7 @@ enum Line<'a> {
         source: probe::Source,
         links: Vec<probe::Link<'a>>,
         destination: probe::Destination<'a>,
-        tree: probe::Tree,
+        tree: probe::Tree<'a>,
         estimate: probe::Estimate,
         choice: probe::Choice,
         run: &'a str,
@@ -230,21 +218,8 @@ impl View for Json {
             return;
         }
         *shown = Some(Instant::now());
-        self.write_now(&Line::Progress {
-            seconds: progress.seconds,
-            scan_done: progress.scan_done,
-            rate: progress.rate,
-            streams: progress.streams,
-            packed: progress.method.map(|method| method.to_string()),
-            tcp: progress.tcp,
-            limit: progress.limit,
-            phase: progress.phase,
-            eta_seconds: progress.eta_seconds,
-            eta_is_lower_bound: progress.eta_is_lower_bound,
-            eta_is_extrapolated: progress.eta_is_extrapolated,
-            in_flight: file.filter(|_| progress.phase == Phase::Copy).map(Name::new),
-            totals: progress.totals,
-        });
+        let in_flight = file.filter(|_| progress.phase == Phase::Copy).map(Name::new);
+        self.write_now(&Line::Progress { progress, in_flight });
     }
 
     fn entry(&self, name: &[u8], done: Done<'_>) {

@@ -20,10 +20,11 @@ const GROUPS: usize = 8;
 const LIVE_ONLY: u64 = 3;
 
 /// The commands that have a summary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Command {
     /// `haul copy`
+    #[default]
     Copy,
     /// `haul sync`
     Sync,
@@ -53,6 +54,7 @@ pub(crate) struct Stored {
 }
 
 /// The result of a run.
+#[derive(Default)]
 pub(crate) struct Summary {
     /// The command.
     pub(crate) command: Command,
@@ -107,32 +109,7 @@ pub(crate) struct Summary {
 impl Summary {
     /// A summary of a report. The console fills in the other fields.
     pub(crate) fn new(command: Command, report: Report) -> Self {
-        Self {
-            command,
-            report,
-            differences: Differences::default(),
-            retry: None,
-            is_of_files: false,
-            requests: None,
-            estimate: None,
-            stored: None,
-            digest: None,
-            index: None,
-            groups: Vec::new(),
-            unseen: 0,
-            shown_live: false,
-            list_failure: None,
-            log_failure: None,
-            manifest: None,
-            failed_list: None,
-            job: None,
-            verbose: false,
-            bad: false,
-            quiet: false,
-            strict: false,
-            dry_run: false,
-            exit: Exit::Done,
-        }
+        Self { command, report, ..Self::default() }
     }
 
     /// The text, ending in a newline.

@@ -131,6 +131,7 @@ fn kind(text: &[u8]) -> Option<(u8, &[u8])> {
 }
 
 /// The modifiers of a rule.
+#[derive(Default)]
 struct Modifiers {
     prefixes: Option<Prefixes>,
     absolute: bool,
@@ -227,18 +228,7 @@ fn prefixed(text: &[u8], format: &Format) -> Result<Vec<Parsed>, BadRule> {
 fn modifiers(letter: u8, text: &[u8]) -> Result<Modifiers, String> {
     let is_merge = matches!(letter, b'.' | b':');
     let names_side = matches!(letter, b'H' | b'S' | b'P' | b'R');
-    let mut all = Modifiers {
-        prefixes: None,
-        absolute: false,
-        negated: false,
-        cvs: false,
-        excludes_itself: false,
-        is_private: false,
-        perishable: false,
-        at_source: false,
-        at_destination: false,
-        words: false,
-    };
+    let mut all = Modifiers::default();
     for modifier in text {
         match modifier {
             b'-' | b'+' if is_merge && all.prefixes.is_none() && !all.cvs => {

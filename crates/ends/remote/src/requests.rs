@@ -111,8 +111,8 @@ impl Session {
                     self.wake_supervisor(&mut state);
                 }
                 if let Some(at) = at {
-                    let id = state.next_request;
-                    state.next_request += 1;
+                    state.last_request += 1;
+                    let id = state.last_request;
                     if let Err(error) = set_id(frame, id) {
                         break Err(error.into());
                     }

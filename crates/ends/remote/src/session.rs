@@ -293,10 +293,10 @@ impl Session {
     /// On how many direct connections content may go from now on.
     pub(super) fn set_active(&self, active: u32) {
         let mut state = self.lock();
-        let before = std::mem::replace(&mut state.active, active);
+        let before = state.active.replace(active);
         drop(state);
         // Content that waits for a connection may use one more.
-        if active > before {
+        if before.is_some_and(|before| active > before) {
             self.free.notify_all();
         }
     }

@@ -66,9 +66,10 @@ pub(super) struct Up {
     pub(super) pending: HashMap<u64, Pending>,
 }
 
+#[derive(Default)]
 pub(super) struct State {
     pub(super) connections: Vec<Up>,
-    pub(super) next_request: u64,
+    pub(super) last_request: u64,
     pub(super) next_connection: u64,
     /// The name of the session, once there is one.
     pub(super) session: Option<SessionId>,
@@ -78,8 +79,8 @@ pub(super) struct State {
     pub(super) direct: Direct,
     /// The remote end's parameters for direct connections.
     pub(super) answer: Option<DirectAnswer>,
-    /// The most direct connections that may carry content.
-    pub(super) active: u32,
+    /// The most direct connections that may carry content, once the tuner has said it.
+    pub(super) active: Option<u32>,
     /// Bytes of content that all connections have moved, in both directions.
     pub(super) moved: u64,
     /// Whether content had to wait for a connection since the tuner's last tick.
@@ -115,41 +116,15 @@ pub(super) struct Route {
 }
 
 /// Whether content goes around ssh.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) enum Direct {
     /// Direct connections are not wanted, or not possible.
+    #[default]
     Off,
     /// The search is in progress.
     Trying,
     /// This dialer opens direct connections.
     On(Arc<dyn Dial>),
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self {
-            connections: Vec::new(),
-            next_request: 1,
-            next_connection: 0,
-            session: None,
-            restarts: 0,
-            direct: Direct::Off,
-            answer: None,
-            active: u32::MAX,
-            moved: 0,
-            waited: false,
-            roots: BTreeMap::new(),
-            fatal: None,
-            last_lost: None,
-            closed: false,
-            wants_connections: false,
-            round_trip: None,
-            urgent: false,
-            dialing: 0,
-            readers: 0,
-            ending: None,
-        }
-    }
 }
 
 impl State {
@@ -236,14 +211,19 @@ impl State {
     /// How many connections carry content.
     pub(super) fn streams(&self) -> u32 {
         let direct = self.count(true);
-        if direct > 0 { direct.min(self.active) } else { self.count(false) }
+        if direct > 0 { direct.min(self.most()) } else { self.count(false) }
+    }
+
+    /// The most direct connections that may carry content.
+    fn most(&self) -> u32 {
+        self.active.unwrap_or(u32::MAX)
     }
 
     /// The connection for a request. Content uses direct connections where there are any. Small requests go through
     /// ssh, where no content is before them.
     pub(super) fn pick(&mut self, pick: Pick, content_through_ssh: bool) -> Option<usize> {
         let connections = self.connections.iter().enumerate();
-        let (direct, active) = (self.count(true) > 0, self.active as usize);
+        let (direct, active) = (self.count(true) > 0, self.most() as usize);
         let content = || {
             let allowed = direct || content_through_ssh;
             let connections = self.connections.iter().enumerate();

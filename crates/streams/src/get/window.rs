@@ -74,6 +74,7 @@ pub(super) struct Window<'a> {
     changed: Condvar,
 }
 
+#[derive(Default)]
 struct WindowState {
     /// The next range to request.
     next: u64,
@@ -97,20 +98,8 @@ impl<'a> Window<'a> {
     pub(super) fn new(of: &'a dyn Ranges, start: u64, buffers: usize) -> Self {
         // Two buffers are reserved: for the range that is held back until all is verified, and for a repeated request.
         let capacity = buffers.saturating_sub(2).max(1) as u64;
-        let state = WindowState {
-            next: 0,
-            wanted: 0,
-            arrived: HashMap::new(),
-            in_flight: HashMap::new(),
-            again: None,
-            usual: Duration::ZERO,
-            fetched: 0,
-            asked_again: 0,
-            error: None,
-            ended: false,
-        };
         let ranges = of.len().saturating_sub(start).div_ceil(RANGE_LEN);
-        Self { of, start, ranges, capacity, state: Mutex::new(state), changed: Condvar::new() }
+        Self { of, start, ranges, capacity, state: Mutex::default(), changed: Condvar::new() }
     }
 
     /// The name of what is fetched, for messages.

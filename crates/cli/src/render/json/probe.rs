@@ -1,6 +1,7 @@
 //! The figures of a probe as JSON.
 
 use haul_core::probe::{CompressFigures, CpuFigures, ReadFigures, WriteFigures};
+use haul_probe::survey::Counts;
 use haul_probe::{doctor, model};
 use haul_remote::Direction;
 use serde::Serialize;
@@ -104,32 +105,17 @@ impl<'a> Link<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Tree {
+pub(super) struct Tree<'a> {
     complete: bool,
-    entries: u64,
-    files: u64,
-    bytes: u64,
-    small_files: u64,
-    small_bytes: u64,
-    largest: u64,
-    errors: u64,
+    #[serde(flatten)]
+    counts: &'a Counts,
     scan_seconds: f64,
 }
 
-impl Tree {
-    pub(super) fn new(measurement: &Measurement) -> Self {
-        let counts = measurement.counts;
-        Self {
-            complete: measurement.complete,
-            entries: counts.entries,
-            files: counts.files,
-            bytes: counts.bytes,
-            small_files: counts.small_files,
-            small_bytes: counts.small_bytes,
-            largest: counts.largest,
-            errors: counts.errors,
-            scan_seconds: measurement.scan_seconds,
-        }
+impl<'a> Tree<'a> {
+    pub(super) fn new(measurement: &'a Measurement) -> Self {
+        let Measurement { complete, counts, scan_seconds, .. } = measurement;
+        Self { complete: *complete, counts, scan_seconds: *scan_seconds }
     }
 }
 
