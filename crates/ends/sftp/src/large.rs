@@ -14,7 +14,9 @@ use haul_core::{
 };
 
 use super::conn::Conn;
-use super::large_file::{Journal, LargeFile, Progress};
+use haul_ends::large_file::Journal;
+
+use super::large_file::{LargeFile, Progress, large_file};
 use super::meta::{self, Change, Wish, seconds};
 use super::open_files::OpenFiles;
 use super::packet::{self, Attrs, Request};
@@ -39,7 +41,7 @@ pub(super) fn prepare(sink: &SftpSink, files: &[(Arc<Entry>, Option<u32>)]) -> R
             all.push(large.resumable());
             continue;
         }
-        let empty = LargeFile::new(&sink.tree, entry, first_mode, &[]);
+        let empty = large_file(&sink.tree, entry, first_mode, &[]);
         let Left { found, known, synced } = sink.tree.pool().on_one(|conn| load(conn, &empty))?;
         // Slices that were not synced may be lost after a crash of the server.
         let known = if sink.options.verify_disk || !synced { reread(sink, &empty, known)? } else { known };
@@ -48,9 +50,9 @@ pub(super) fn prepare(sink: &SftpSink, files: &[(Arc<Entry>, Option<u32>)]) -> R
             continue;
         }
         if found && known.is_empty() {
-            sink.remove_all(&[empty.part().to_vec(), empty.journal().to_vec()])?;
+            sink.remove_all(&[empty.part.clone(), empty.journal.clone()])?;
         }
-        let large = LargeFile::new(&sink.tree, entry, first_mode, &known);
+        let large = large_file(&sink.tree, entry, first_mode, &known);
         all.push(large.resumable());
         sink.put_large(&entry.path, large);
     }
@@ -70,8 +72,8 @@ struct Left {
 fn load(conn: &Conn, large: &LargeFile) -> Result<Left> {
     let nothing = |found| Left { found, known: Vec::new(), synced: true };
     let mut pipeline = Pipeline::new(conn);
-    pipeline.ask(&Request::Lstat { path: large.part() });
-    pipeline.ask(&Request::Lstat { path: large.journal() });
+    pipeline.ask(&Request::Lstat { path: &large.part });
+    pipeline.ask(&Request::Lstat { path: &large.journal });
     let (part, journal) = (pipeline.next_reply().attrs(), pipeline.next_reply().attrs());
     let found = part.is_ok() || journal.is_ok();
     let Ok(part) = unless_lost(part)? else { return Ok(nothing(found)) };
@@ -85,7 +87,7 @@ fn load(conn: &Conn, large: &LargeFile) -> Result<Left> {
     let foreign = owner(&part) != owner(&journal);
     // A private file of a run that took permissions over does not tell the umask of the server.
     let private = |mode: u32| mode & 0o777 == PRIVATE;
-    let foreign = foreign || !private(large.first_mode) && part.mode.is_none_or(private);
+    let foreign = foreign || !private(large.making) && part.mode.is_none_or(private);
     if foreign
         || part.size.is_none_or(|size| size > large.entry().len)
         || !is_file(&part)
@@ -95,7 +97,7 @@ fn load(conn: &Conn, large: &LargeFile) -> Result<Left> {
     }
     let mut files = OpenFiles::new(conn, 1);
     let mut pipeline = Pipeline::new(conn);
-    pipeline.ask(&Request::Open { path: large.journal(), flags: packet::READ, mode: 0 });
+    pipeline.ask(&Request::Open { path: &large.journal, flags: packet::READ, mode: 0 });
     let Ok(handle) = unless_lost(pipeline.next_reply().handle())? else { return Ok(nothing(found)) };
     files.add(&handle);
     let mut bytes = Vec::new();
@@ -122,7 +124,7 @@ fn reread(
     known: Vec<(u32, ChainingValue)>,
 ) -> Result<Vec<(u32, ChainingValue)>> {
     let indices: Vec<u32> = known.iter().map(|(index, _)| *index).collect();
-    let values = read::staged(&sink.tree, large.part(), large.entry().len, &indices)?;
+    let values = read::staged(&sink.tree, &large.part, large.entry().len, &indices)?;
     let confirmed = known.iter().zip(values).all(|((_, value), read)| read == Some(*value));
     Ok(if confirmed { known } else { Vec::new() })
 }
@@ -192,11 +194,11 @@ fn stage(
     let back = if sink.options.verify_disk { packet::READ } else { 0 };
     let mut pipeline = Pipeline::new(conn);
     let flags = packet::WRITE | create | back;
-    pipeline.ask(&Request::Open { path: large.part(), flags, mode: large.first_mode });
+    pipeline.ask(&Request::Open { path: &large.part, flags, mode: large.making });
     let mut opened = pipeline.next_reply().handle();
     if matches!(&opened, Err(Fault::Status(packet::PERMISSION_DENIED, _))) {
         sink.tree.unlock(conn, [&entry.path]).map_err(Fault::Lost)?;
-        pipeline.ask(&Request::Open { path: large.part(), flags, mode: large.first_mode });
+        pipeline.ask(&Request::Open { path: &large.part, flags, mode: large.making });
         opened = pipeline.next_reply().handle();
     }
     let handle = opened?;
@@ -245,16 +247,16 @@ fn stage(
 /// Appends slices that are durable to the journal. Waits for no answer: an error here costs only time of a later run.
 fn record(conn: &Arc<Conn>, large: &LargeFile, synced: bool) {
     let mut progress = large.lock();
-    if progress.finishing || matches!(progress.journal, Journal::Opening) {
+    if progress.finishing || progress.is_journal_busy() {
         return;
     }
-    if !matches!(&progress.journal, Journal::Open(conn, _) if !conn.is_lost()) {
-        progress.journal = Journal::Opening;
+    if !matches!(&progress.journal, Journal::Open((conn, _)) if !conn.is_lost()) {
+        progress.journal = Journal::Busy;
         drop(progress);
-        let opened = open_journal(conn, large.journal());
+        let opened = open_journal(conn, &large.journal);
         progress = large.lock();
         progress.journal = match opened {
-            Ok(handle) => Journal::Open(conn.clone(), handle),
+            Ok(handle) => Journal::Open((conn.clone(), handle)),
             Err(_) => Journal::Closed,
         };
         large.opened.notify_all();
@@ -276,7 +278,7 @@ fn record(conn: &Arc<Conn>, large: &LargeFile, synced: bool) {
         bytes.extend(journal::encode_record(seed, *index, value));
     }
     progress.recorded = progress.records.len();
-    if let Journal::Open(conn, handle) = &progress.journal {
+    if let Journal::Open((conn, handle)) = &progress.journal {
         let mut pipeline = Pipeline::new(conn);
         for piece in bytes.chunks(conn.server.max_write as usize) {
             pipeline.write(handle, at, piece);
@@ -292,16 +294,16 @@ fn open_journal(conn: &Conn, path: &[u8]) -> Result<Vec<u8>, Fault> {
 
 /// Closes and removes the journal, if there is one. A journal that stays does no harm.
 fn close_journal(sink: &SftpSink, large: &LargeFile) {
-    let opening = |progress: &mut Progress| matches!(progress.journal, Journal::Opening);
+    let opening = |progress: &mut Progress| progress.is_journal_busy();
     let waited = large.opened.wait_while(large.lock(), opening);
     let mut progress = waited;
     let open = std::mem::replace(&mut progress.journal, Journal::Closed);
     drop(progress);
-    if let Journal::Open(conn, handle) = open {
+    if let Journal::Open((conn, handle)) = open {
         let _closed = ask_one(&conn, &Request::Close { handle: &handle });
     }
     // This is repeated if the connection is lost.
-    let _ = sink.remove_all(&[large.journal().to_vec()]);
+    let _ = sink.remove_all(&[large.journal.clone()]);
 }
 
 /// Sets metadata, renames the file into place, and removes the journal.
@@ -317,11 +319,11 @@ fn finish(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<()> {
         wish.mode = mode_there(sink, conn, large).map_err(failed)?;
     }
     let mut pipeline = Pipeline::new(conn);
-    let asked = meta::ask_path(&mut pipeline, large.part(), &wish);
+    let asked = meta::ask_path(&mut pipeline, &large.part, &wish);
     let owned = meta::take_file(&asked, &mut pipeline, entry, notes, &sink.options).map_err(failed)?;
     let mut pipeline = Pipeline::new(conn);
-    let late = meta::late_mode(&mut pipeline, large.part(), &wish, owned);
-    sink.ask_publish(&mut pipeline, conn, large.part(), &entry.path);
+    let late = meta::late_mode(&mut pipeline, &large.part, &wish, owned);
+    sink.ask_publish(&mut pipeline, conn, &large.part, &entry.path);
     let mode = if late { meta::take_late_mode(&mut pipeline, entry, notes) } else { Ok(()) };
     let renamed = sink.take_publish(&mut pipeline, conn);
     mode?;
@@ -339,7 +341,7 @@ fn finish(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<()> {
 fn mode_there(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Option<u32>, Fault> {
     let mut pipeline = Pipeline::new(conn);
     pipeline.ask(&Request::Lstat { path: &sink.tree.remote(&large.entry().path) });
-    pipeline.ask(&Request::Lstat { path: large.part() });
+    pipeline.ask(&Request::Lstat { path: &large.part });
     let (there, part) = (pipeline.next_reply().attrs(), pipeline.next_reply().attrs());
     let replaced = match there {
         Ok(now) => file_mode(&now).map(Preserve::replacing_mode),

@@ -1,7 +1,7 @@
 //! Answers offers: compares entries, creates those without content, and says what content is needed. Each step is one
 //! pipeline for all offers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,29 +22,14 @@ use super::state::SftpSink;
 use super::tree::{file_mode, is_dir};
 use super::{kept, large};
 use haul_core::staging::is_staging_name;
+use haul_ends::offers;
 use haul_ends::server_tree::ServerTree;
 
-/// An offer that is being answered.
-struct Case<'a> {
-    offer: &'a Offer,
-    now: Option<Attrs>,
-    verdict: Verdict,
-    answer: Option<Result<Answer>>,
-}
+type Case<'a> = haul_ends::offers::Case<'a, Attrs>;
 
-impl Case<'_> {
-    fn entry(&self) -> &Entry {
-        &self.offer.entry
-    }
-
-    /// How the existing entry differs.
-    fn changes(&self, options: &SinkOptions) -> Changes {
-        changes(options, self.entry(), self.now.as_ref(), &self.verdict)
-    }
-
-    fn is_open(&self) -> bool {
-        self.answer.is_none()
-    }
+/// How the existing entry differs.
+fn changes_of(sink: &SftpSink, case: &Case<'_>) -> Changes {
+    changes(&sink.options, case.entry(), case.now.as_ref(), &case.verdict)
 }
 
 /// Compares entries and creates those that have no content.
@@ -63,18 +48,10 @@ pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Ans
         cases.push(Case { offer, now, verdict, answer });
     }
     compare_targets(sink, &mut cases)?;
-    compare_digests(sink, &mut cases)?;
+    offers::compare_digests(&mut cases, |paths| sink.tree.digest(paths, hashers(&sink.tree)))?;
     for case in cases.iter_mut().filter(|case| case.is_open()) {
-        let mut above = case.offer.entry.path.parent();
-        while let Some(folder) = above.filter(|_| sink.options.ignore_existing && case.now.is_none()) {
-            if looked.lacking.get(&folder) == Some(&true) {
-                case.verdict = Verdict::Left(Left::Exists);
-            }
-            above = folder.parent();
-        }
-        if let Verdict::Left(why) = &case.verdict {
-            case.answer = Some(Ok(Answer::Left(*why)));
-        } else if case.verdict != Verdict::Same && !can_hold(case.entry()) {
+        case.leave_out(&sink.options, &looked.lacking);
+        if case.is_open() && case.verdict != Verdict::Same && !can_hold(case.entry()) {
             sink.notes.note("pipes, sockets and devices", "SFTP makes none", &case.offer.entry.path);
             case.answer = Some(Ok(Answer::Left(Left::Unsupported)));
         }
@@ -90,8 +67,7 @@ pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Ans
         make(sink, &mut cases, &looked.lacking)?;
     }
     need(sink, &mut cases)?;
-    let unsettled = || Err(Error::new(ErrorKind::Io, sink.tree.side, "compare", "an entry was not settled"));
-    Ok(cases.into_iter().map(|case| case.answer.unwrap_or_else(unsettled)).collect())
+    Ok(offers::answers(cases, sink.tree.side))
 }
 
 /// How the entry at the place of `entry` differs from it.
@@ -136,26 +112,6 @@ fn compare_targets(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Compares the content of files by reading them.
-fn compare_digests(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
-    let asked = |case: &Case<'_>| matches!(case.verdict, Verdict::CompareDigest(_));
-    let paths: Vec<RelPath> =
-        cases.iter().filter(|case| asked(case)).map(|case| case.entry().path.clone()).collect();
-    if paths.is_empty() {
-        return Ok(());
-    }
-    let digests = sink.tree.digest(&paths, hashers(&sink.tree))?;
-    for (case, digest) in cases.iter_mut().filter(|case| asked(case)).zip(digests) {
-        case.verdict = Verdict::Differs;
-        match digest {
-            Ok(digest) if Some(digest) == case.offer.digest => case.verdict = Verdict::Same,
-            Ok(_) => {}
-            Err(error) => case.answer = Some(Err(error)),
-        }
-    }
-    Ok(())
-}
-
 /// Sets the metadata of entries that are equal otherwise.
 fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     let mut listed = Vec::new();
@@ -184,7 +140,7 @@ fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
         if same || !can_hold(entry) {
             case.answer = Some(Ok(Answer::Same));
         } else if entry.is_dir() || sink.options.dry_run {
-            case.answer = Some(Ok(Answer::Updated(case.changes(&sink.options))));
+            case.answer = Some(Ok(Answer::Updated(changes_of(sink, case))));
         } else {
             differing.push(at);
         }
@@ -197,7 +153,7 @@ fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     let changed = if changes.is_empty() { Vec::new() } else { sink.set_all(&changes)? };
     for (at, changed) in differing.into_iter().zip(changed) {
         // Metadata that cannot be set became a warning.
-        let updated = Answer::Updated(cases[at].changes(&sink.options));
+        let updated = Answer::Updated(changes_of(sink, &cases[at]));
         let answer = if changed == Some(true) { updated } else { Answer::Same };
         cases[at].answer = Some(Ok(answer));
     }
@@ -276,55 +232,27 @@ fn make(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, bool
 
 /// Creates the directories that were offered, and the missing parents of all entries.
 fn make_dirs(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, bool>) -> Result<()> {
-    let mut dirs: BTreeMap<RelPath, bool> = BTreeMap::new();
-    for case in cases.iter().filter(|case| case.is_open()) {
-        let entry = case.entry();
-        let mut at = entry.path.parent();
-        while let Some(dir) = at.filter(|dir| !dirs.contains_key(dir)) {
-            at = dir.parent();
-            if let Some(in_the_way) = lacking.get(&dir) {
-                dirs.insert(dir, *in_the_way);
-            }
-        }
-        if entry.path.is_root() && !entry.is_dir() {
-            // For a single file, the destination directory may be missing.
-            sink.tree.make_above()?;
-        }
+    if cases.iter().any(|case| case.is_open() && case.entry().path.is_root() && !case.entry().is_dir()) {
+        // For a single file, the destination directory may be missing.
+        sink.tree.make_above()?;
     }
-    for case in cases.iter().filter(|case| case.is_open() && case.entry().is_dir()) {
-        dirs.insert(case.entry().path.clone(), case.now.is_some());
-    }
+    let dirs = offers::dirs_to_make(cases, lacking);
     let offered = cases.iter().filter(|case| case.entry().is_dir());
     let modes: HashMap<&RelPath, u32> =
         offered.map(|case| (&case.offer.entry.path, case.offer.entry.mode)).collect();
     // Before the server makes them: another thread may find one at once.
     dirs.keys().for_each(|dir| sink.will_make(dir));
     let failed = sink.tree.make_dirs(&dirs, &|dir| sink.first_dir_mode(modes.get(dir).copied()))?;
+    let failed: HashMap<RelPath, Error> =
+        failed.into_iter().map(|(dir, fault)| (dir.clone(), sink.tree.error("make", &dir, fault))).collect();
     for dir in failed.keys() {
         let _ = sink.was_made(dir);
     }
-    for case in cases.iter_mut().filter(|case| case.is_open()) {
-        let entry = &*case.offer.entry;
-        if entry.is_dir() {
-            case.answer = Some(match failed.get(&entry.path) {
-                Some(fault) => Err(sink.tree.error("make", &entry.path, fault.clone())),
-                None => {
-                    let _ = sink.was_made(&entry.path);
-                    sink.add_dir(entry, None)?;
-                    Ok(Answer::Made(case.changes(&sink.options)))
-                }
-            });
-            continue;
-        }
-        let mut at = entry.path.parent();
-        while let Some(dir) = at {
-            if let Some(fault) = failed.get(&dir) {
-                case.answer = Some(Err(sink.tree.error("make", &dir, fault.clone())));
-            }
-            at = dir.parent();
-        }
-    }
-    Ok(())
+    offers::answer_dirs(cases, &failed, |case| {
+        let _ = sink.was_made(&case.entry().path);
+        sink.add_dir(case.entry(), None)?;
+        Ok(changes_of(sink, case))
+    })
 }
 
 /// Creates links under staging names and renames them into place.
@@ -359,7 +287,7 @@ fn make_links(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
             match unless_lost(linked.and(published))? {
                 Ok(()) => {
                     part.done();
-                    made.push(Ok(Answer::Made(case.changes(&sink.options))));
+                    made.push(Ok(Answer::Made(changes_of(sink, case))));
                 }
                 Err(fault) => made.push(Err(sink.tree.error("make", &entry.path, fault))),
             }
@@ -390,7 +318,7 @@ fn need(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     let mut have: HashMap<usize, Vec<Range<u32>>> = large_files.into_iter().collect();
     let mut needed = false;
     for (at, case) in cases.iter_mut().enumerate().filter(|(_, case)| case.answer.is_none()) {
-        let changes = case.changes(&sink.options);
+        let changes = changes_of(sink, case);
         case.answer = Some(Ok(if case.offer.entry.is_file() {
             needed = true;
             Answer::Need { changes, have: have.remove(&at).unwrap_or_default() }

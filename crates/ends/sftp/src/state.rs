@@ -245,7 +245,7 @@ impl SftpSink {
             .large_files
             .lock()
             .values()
-            .flat_map(|large| [large.part().to_vec(), large.journal().to_vec()])
+            .flat_map(|large| [large.part.clone(), large.journal.clone()])
             .chain(self.staged.lock().active.iter().cloned())
             .collect();
         stale.retain(|path| !active.contains(path));

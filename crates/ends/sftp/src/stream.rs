@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use haul_core::{Entry, ErrorKind, Outcome, Result, SLICE_LEN, Slice, SliceData};
 
-use super::large_file::{Journal, LargeFile, Progress};
+use haul_ends::large_file::Journal;
+
+use super::large_file::{LargeFile, Progress};
 use super::state::SftpSink;
 
 /// Counts a slice as written if the staged file of the stream has it from an interrupted run.
@@ -33,7 +35,7 @@ pub(super) fn compare(
 /// the content is not read back, so no record may outlive its content. The next record begins a new journal, with what
 /// is known of this stream.
 pub(super) fn will_differ(sink: &SftpSink, large: &LargeFile, slice: Slice) -> Result<()> {
-    let opening = |progress: &mut Progress| matches!(progress.journal, Journal::Opening);
+    let opening = |progress: &mut Progress| progress.is_journal_busy();
     {
         let mut progress = large.opened.wait_while(large.lock(), opening);
         if !progress.found.contains_key(&slice.index) || !progress.records_found {
@@ -44,9 +46,9 @@ pub(super) fn will_differ(sink: &SftpSink, large: &LargeFile, slice: Slice) -> R
         records.retain(|(index, _)| progress.proof.has(*index));
         (progress.records, progress.recorded) = (records, 0);
         // Nobody else may write a journal meanwhile.
-        progress.journal = Journal::Opening;
+        progress.journal = Journal::Busy;
     }
-    let removed = sink.remove_all(&[large.journal().to_vec()]);
+    let removed = sink.remove_all(&[large.journal.clone()]);
     let mut progress = large.lock();
     progress.journal = Journal::Closed;
     // A failed removal is tried again with the slice.

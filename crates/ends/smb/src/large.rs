@@ -11,7 +11,9 @@ use haul_core::journal::{self, HEADER_LEN, RECORD_LEN};
 use haul_core::{ChainingValue, Entry, Error, ErrorKind, Outcome, Result, SLICE_LEN, Slice, SliceData};
 
 use super::attrs::filetime;
-use super::large_file::LargeFile;
+use haul_ends::large_file::Journal;
+
+use super::large_file::{LargeFile, large_file};
 use super::read;
 use super::remove::remove_at;
 use super::reply::Fault;
@@ -27,7 +29,7 @@ pub(super) fn prepare(sink: &SmbSink, files: &[(Arc<Entry>, bool)]) -> Result<Ve
         if let Some(large) = sink.large(&entry.path).filter(is_known) {
             return Ok(large.resumable());
         }
-        let empty = LargeFile::new(&sink.tree, entry, *replaces, &[])?;
+        let empty = large_file(&sink.tree, entry, *replaces, &[])?;
         let failed = |fault| sink.tree.error("look at what is staged of", &entry.path, fault);
         // What is left of another stream is not compared with this one.
         let known = if entry.is_stream() { Vec::new() } else { left(sink, &empty).await.map_err(failed)? };
@@ -40,7 +42,7 @@ pub(super) fn prepare(sink: &SmbSink, files: &[(Arc<Entry>, bool)]) -> Result<Ve
                 let _missing = remove_at(&sink.tree, remote).await;
             }
         }
-        let large = LargeFile::new(&sink.tree, entry, *replaces, &known)?;
+        let large = large_file(&sink.tree, entry, *replaces, &known)?;
         let have = large.resumable();
         sink.put_large(&entry.path, large);
         Ok(have)
@@ -111,7 +113,7 @@ pub(super) async fn write(
         record(sink, large).await;
         return Ok(Outcome::Stored);
     };
-    match sink.publish(&large.part, entry, large.replaces).await {
+    match sink.publish(&large.part, entry, large.making).await {
         Ok(()) => {}
         Err(fault) if fault.is_missing() => return settle_missing(sink, large).await,
         Err(fault) => {
@@ -135,7 +137,7 @@ async fn end(sink: &SmbSink, large: &LargeFile, digest: haul_core::Digest) -> Ou
     let _ = large.ended.set(digest);
     sink.drop_large(&large.entry().path);
     // A thread that writes the journal removes it.
-    if !large.lock().recording {
+    if !large.lock().is_journal_busy() {
         let _missing = remove_at(&sink.tree, &large.journal).await;
     }
     Outcome::Committed(Some(digest))
@@ -195,10 +197,10 @@ async fn record(sink: &SmbSink, large: &LargeFile) {
         let (at, bytes, count) = {
             let mut progress = large.lock();
             let (from, count) = (progress.recorded, progress.records.len());
-            if progress.recording || progress.finishing || from == count {
+            if progress.is_journal_busy() || progress.finishing || from == count {
                 return;
             }
-            progress.recording = true;
+            progress.journal = Journal::Busy;
             let mut bytes = if from == 0 { header.encode().to_vec() } else { Vec::new() };
             for (index, value) in &progress.records[from..] {
                 bytes.extend(journal::encode_record(header.seed(), *index, value));
@@ -220,7 +222,7 @@ async fn record(sink: &SmbSink, large: &LargeFile) {
 /// Takes the end of a write to the journal. Returns whether the file was renamed into place meanwhile.
 fn has_ended(large: &LargeFile, written: bool, count: usize) -> bool {
     let mut progress = large.lock();
-    progress.recording = false;
+    progress.journal = Journal::Closed;
     if written {
         progress.recorded = count;
     }

@@ -1,12 +1,13 @@
 //! Answers offers: compares entries, creates directories, and says what content is needed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use haul_core::policy::{self, Verdict, decide};
 use haul_core::staging::is_staging_name;
 use haul_core::{
     Answer, Changes, Compare, Entry, Error, ErrorKind, Left, Offer, RelPath, Result, SinkOptions,
 };
+use haul_ends::offers;
 use haul_ends::server_tree::ServerTree;
 
 use super::attrs::Attrs;
@@ -18,32 +19,16 @@ use super::remove::remove_at;
 use super::small::is_small;
 use super::state::SmbSink;
 
-/// An offer that is being answered.
-struct Case<'a> {
-    offer: &'a Offer,
-    now: Option<Attrs>,
-    verdict: Verdict,
-    answer: Option<Result<Answer>>,
+type Case<'a> = haul_ends::offers::Case<'a, Attrs>;
+
+/// How the existing entry differs.
+fn changes_of(sink: &SmbSink, case: &Case<'_>) -> Changes {
+    changes(&sink.options, case.entry(), case.now.as_ref(), &case.verdict)
 }
 
-impl Case<'_> {
-    fn entry(&self) -> &Entry {
-        &self.offer.entry
-    }
-
-    /// How the existing entry differs.
-    fn changes(&self, options: &SinkOptions) -> Changes {
-        changes(options, self.entry(), self.now.as_ref(), &self.verdict)
-    }
-
-    fn is_open(&self) -> bool {
-        self.answer.is_none()
-    }
-
-    /// Whether a directory is in the place of the entry.
-    fn is_blocked(&self) -> bool {
-        self.is_open() && !self.entry().is_dir() && self.now.is_some_and(|now| now.is_dir())
-    }
+/// Whether a directory is in the place of the entry.
+fn is_blocked(case: &Case<'_>) -> bool {
+    case.is_open() && !case.entry().is_dir() && case.now.is_some_and(|now| now.is_dir())
 }
 
 /// Compares entries and creates those that have no content.
@@ -67,7 +52,7 @@ pub(super) fn answer(sink: &SmbSink, offers: &[Offer]) -> Result<Vec<Result<Answ
         let existing = case.now.as_ref().map(|attrs| SmbEntry { options: &sink.options, attrs });
         case.verdict = decide(&sink.options, case.offer, existing.as_ref());
     }
-    compare_digests(sink, &mut cases)?;
+    offers::compare_digests(&mut cases, |paths| sink.tree.digest(paths, HASHERS))?;
     for case in cases.iter_mut().filter(|case| case.is_open()) {
         leave_out(sink, case, &looked.lacking);
     }
@@ -80,8 +65,7 @@ pub(super) fn answer(sink: &SmbSink, offers: &[Offer]) -> Result<Vec<Result<Answ
         make_dirs(sink, &mut cases, &looked.lacking)?;
     }
     need(sink, &mut cases)?;
-    let unsettled = || Err(Error::new(ErrorKind::Io, sink.tree.side, "compare", "an entry was not settled"));
-    Ok(cases.into_iter().map(|case| case.answer.unwrap_or_else(unsettled)).collect())
+    Ok(offers::answers(cases, sink.tree.side))
 }
 
 /// How the entry at the place of `entry` differs from it.
@@ -105,36 +89,13 @@ fn can_hold(entry: &Entry) -> bool {
     entry.is_file() || entry.is_dir()
 }
 
-/// Compares the content of files by reading them.
-fn compare_digests(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
-    let asked = |case: &Case<'_>| case.is_open() && matches!(case.verdict, Verdict::CompareDigest(_));
-    let paths: Vec<RelPath> =
-        cases.iter().filter(|case| asked(case)).map(|case| case.entry().path.clone()).collect();
-    if paths.is_empty() {
-        return Ok(());
-    }
-    let digests = sink.tree.digest(&paths, HASHERS)?;
-    for (case, digest) in cases.iter_mut().filter(|case| asked(case)).zip(digests) {
-        match digest {
-            Ok(digest) => case.verdict = Verdict::of_comparison(Some(digest) == case.offer.digest),
-            Err(error) => case.answer = Some(Err(error)),
-        }
-    }
-    Ok(())
-}
-
 /// Answers what the options exclude, and what a share cannot hold.
 fn leave_out(sink: &SmbSink, case: &mut Case<'_>, lacking: &HashMap<RelPath, bool>) {
-    let mut above = case.offer.entry.path.parent();
-    while let Some(folder) = above.filter(|_| sink.options.ignore_existing && case.now.is_none()) {
-        if lacking.get(&folder) == Some(&true) {
-            case.verdict = Verdict::Left(Left::Exists);
-        }
-        above = folder.parent();
+    case.leave_out(&sink.options, lacking);
+    if !case.is_open() {
+        return;
     }
-    if let Verdict::Left(why) = &case.verdict {
-        case.answer = Some(Ok(Answer::Left(*why)));
-    } else if !can_hold(case.entry()) {
+    if !can_hold(case.entry()) {
         let path = &case.offer.entry.path;
         sink.notes.note("links, pipes, sockets and devices", "haul makes none on a share", path);
         case.answer = Some(Ok(Answer::Left(Left::Unsupported)));
@@ -168,7 +129,7 @@ fn same(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
         if Wish::of(&options.preserve, entry).is_met_by(&now) {
             case.answer = Some(Ok(Answer::Same));
         } else if entry.is_dir() || options.dry_run {
-            case.answer = Some(Ok(Answer::Updated(case.changes(options))));
+            case.answer = Some(Ok(Answer::Updated(changes_of(sink, case))));
         } else {
             differing.push(at);
         }
@@ -179,7 +140,7 @@ fn same(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
     })?;
     for (at, set) in differing.into_iter().zip(set) {
         // Metadata that cannot be set became a warning.
-        let updated = Answer::Updated(cases[at].changes(options));
+        let updated = Answer::Updated(changes_of(sink, &cases[at]));
         cases[at].answer = Some(set.map(|set| if set == Some(true) { updated } else { Answer::Same }));
     }
     Ok(())
@@ -197,7 +158,7 @@ pub(super) fn compared(sink: &SmbSink, entry: &Entry, now: &Attrs) -> Answer {
 
 /// In a dry run, finds directories that would prevent an entry, as they are not empty.
 fn look_into_dirs(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
-    let blocked: Vec<usize> = (0..cases.len()).filter(|at| cases[*at].is_blocked()).collect();
+    let blocked: Vec<usize> = (0..cases.len()).filter(|at| is_blocked(&cases[*at])).collect();
     let full = sink.tree.smb.all(&blocked, async |at: &usize| {
         has_entries(&sink.tree, &cases[*at].offer.entry.path, |name| !is_staging_name(name)).await
     })?;
@@ -218,7 +179,7 @@ fn not_empty(sink: &SmbSink, path: &RelPath) -> Error {
 
 /// Removes empty directories that have the name of another entry. One that is not empty is an error.
 fn clear_dirs(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
-    let blocked: Vec<usize> = (0..cases.len()).filter(|at| cases[*at].is_blocked()).collect();
+    let blocked: Vec<usize> = (0..cases.len()).filter(|at| is_blocked(&cases[*at])).collect();
     let removed = sink.tree.smb.all(&blocked, async |at: &usize| {
         let path = &cases[*at].offer.entry.path;
         sink.folders.forget(path);
@@ -241,52 +202,22 @@ fn clear_dirs(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
 
 /// Creates the directories that were offered, and the missing parents of all entries.
 fn make_dirs(sink: &SmbSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, bool>) -> Result<()> {
-    let mut dirs: BTreeMap<RelPath, bool> = BTreeMap::new();
-    for case in cases.iter().filter(|case| case.is_open()) {
-        let entry = case.entry();
-        let mut at = entry.path.parent();
-        while let Some(dir) = at.filter(|dir| !dirs.contains_key(dir)) {
-            at = dir.parent();
-            if let Some(in_the_way) = lacking.get(&dir) {
-                dirs.insert(dir, *in_the_way);
-            }
-        }
-        if entry.path.is_root() && !entry.is_dir() {
-            // For a single file, the destination directory may be missing.
-            sink.make_above()?;
-        }
+    if cases.iter().any(|case| case.is_open() && case.entry().path.is_root() && !case.entry().is_dir()) {
+        // For a single file, the destination directory may be missing.
+        sink.make_above()?;
     }
-    for case in cases.iter().filter(|case| case.is_open() && case.entry().is_dir()) {
-        dirs.insert(case.entry().path.clone(), case.now.is_some());
-    }
+    let dirs = offers::dirs_to_make(cases, lacking);
     // Before the server makes them: another thread may find one at once.
     dirs.keys().for_each(|dir| sink.will_make(dir));
     let failed = sink.make_dirs(&dirs)?;
     for dir in failed.keys() {
         let _ = sink.was_made(dir);
     }
-    for case in cases.iter_mut().filter(|case| case.is_open()) {
-        let entry = &*case.offer.entry;
-        if entry.is_dir() {
-            case.answer = Some(match failed.get(&entry.path) {
-                Some(error) => Err(error.clone()),
-                None => {
-                    let _ = sink.was_made(&entry.path);
-                    sink.dirs.add(entry)?;
-                    Ok(Answer::Made(case.changes(&sink.options)))
-                }
-            });
-            continue;
-        }
-        let mut at = entry.path.parent();
-        while let Some(dir) = at {
-            if let Some(error) = failed.get(&dir) {
-                case.answer = Some(Err(error.clone()));
-            }
-            at = dir.parent();
-        }
-    }
-    Ok(())
+    offers::answer_dirs(cases, &failed, |case| {
+        let _ = sink.was_made(&case.entry().path);
+        sink.dirs.add(case.entry())?;
+        Ok(changes_of(sink, case))
+    })
 }
 
 /// All other entries need their content, or would be created in a dry run.
@@ -298,11 +229,11 @@ fn need(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
     let files: Vec<_> =
         wanted.iter().map(|at| (cases[*at].offer.entry.clone(), is_replaced(&cases[*at]))).collect();
     for (at, have) in wanted.into_iter().zip(large::prepare(sink, &files)?) {
-        let changes = cases[at].changes(&sink.options);
+        let changes = changes_of(sink, &cases[at]);
         cases[at].answer = Some(have.map(|have| Answer::Need { changes, have }));
     }
     for case in cases.iter_mut().filter(|case| case.answer.is_none()) {
-        let changes = case.changes(&sink.options);
+        let changes = changes_of(sink, case);
         case.answer = Some(Ok(if case.offer.entry.is_file() {
             if is_replaced(case) && !sink.options.dry_run {
                 sink.will_replace(&case.offer.entry.path);
