@@ -18,6 +18,7 @@
 //! cache is full.
 
 use haul_core::probe::{CompressFigures, CpuFigures, ReadFigures, WriteFigures};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::survey::Counts;
 
@@ -34,27 +35,33 @@ const WORTH: f64 = 1.1;
 pub const BUSY: f64 = 0.9;
 
 /// A link, measured in the direction of the copy.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkRate {
     /// Round trip time in seconds.
+    #[serde(rename = "round_trip_seconds")]
     pub round_trip: f64,
     /// Bytes per second on one stream.
+    #[serde(rename = "one_stream")]
     pub one: f64,
     /// Bytes per second on all streams together.
+    #[serde(rename = "all_streams")]
     pub all: f64,
     /// Number of streams.
     pub streams: u32,
     /// Seconds lost until all streams are open and at full speed.
+    #[serde(rename = "ramp_seconds")]
     pub ramp: f64,
-    /// How busy the local and the remote CPUs were meanwhile, 0 to 1, other work included.
-    pub busy: [f64; 2],
+    /// How busy the local CPUs were meanwhile, 0 to 1, other work included.
+    pub busy_here: f64,
+    /// The same of the remote CPUs.
+    pub busy_there: f64,
 }
 
 impl LinkRate {
     /// Whether the CPUs of an end were fully busy.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.busy.iter().any(|share| *share >= BUSY)
+        self.busy_here.max(self.busy_there) >= BUSY
     }
 }
 
@@ -70,7 +77,8 @@ pub struct Measured<'a> {
 }
 
 /// A stage of a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// Finding the files.
     Scan,
@@ -87,16 +95,26 @@ pub enum Stage {
 }
 
 /// The predicted duration of a copy.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The duration of each stage by itself in seconds, where known.
-    pub stages: Vec<(Stage, f64)>,
     /// The slowest stage.
     pub limit: Option<Stage>,
     /// Lower bound in seconds.
     pub low_seconds: f64,
     /// Probable upper bound in seconds.
     pub high_seconds: f64,
+    /// The duration of each stage by itself in seconds, where known.
+    #[serde(serialize_with = "with_names")]
+    pub stages: Vec<(Stage, f64)>,
+}
+
+fn with_names<S: Serializer>(stages: &[(Stage, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Named {
+        stage: Stage,
+        seconds: f64,
+    }
+    serializer.collect_seq(stages.iter().map(|(stage, seconds)| Named { stage: *stage, seconds: *seconds }))
 }
 
 /// Estimates the copy of a tree whose scan took `scan_seconds`. `compress` is the compression on the link.
@@ -217,7 +235,8 @@ mod tests {
             all: (all * MB) as f64,
             streams: 16,
             ramp: 2.0,
-            busy: [0.5, 0.5],
+            busy_here: 0.5,
+            busy_there: 0.5,
         }
     }
 
@@ -241,8 +260,8 @@ mod tests {
     #[test]
     fn stages_do_not_overlap_on_busy_cpus() {
         let (source, destination) = ends(500, 500);
-        let of = |busy| {
-            let links = [LinkRate { busy, ..link(500) }];
+        let of = |[busy_here, busy_there]: [f64; 2]| {
+            let links = [LinkRate { busy_here, busy_there, ..link(500) }];
             let measured = Measured { source: &source, destination: &destination, links: &links };
             estimate(&tree(1, 100_000 * MB), 0.1, &measured, None)
         };

@@ -11,10 +11,13 @@ use std::time::{Duration, Instant};
 
 pub(super) use line::line;
 pub(super) use name::Name;
+pub(crate) use probe::Cpu;
 
 use haul_core::event::{Action, Content, Done};
 use haul_core::{Error, ErrorKind, MetaNote, Phase, Progress, Side, Totals};
 use haul_job::RequestCounts;
+use haul_probe::doctor::Finding;
+use haul_probe::model::Estimate;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -22,7 +25,7 @@ use super::differences::{Difference, Differences};
 use super::lines::Lines;
 use super::plan::Planned;
 use super::print::say;
-use super::probe::{Diagnosis, Measurement};
+use super::probe::{Diagnosis, Measurement, NamedLink};
 use super::summary::Command;
 use super::summary::{Stored, Summary};
 use super::view::{Start, View};
@@ -104,15 +107,19 @@ enum Line<'a> {
     },
     Probe {
         source: probe::Source,
-        links: Vec<probe::Link<'a>>,
+        links: &'a [NamedLink],
         destination: probe::Destination<'a>,
         tree: probe::Tree<'a>,
-        estimate: probe::Estimate,
+        estimate: &'a Estimate,
         choice: probe::Choice,
         run: &'a str,
     },
     Plan(Box<plan::Line<'a>>),
-    Finding(probe::Finding<'a>),
+    Finding {
+        end: &'a str,
+        #[serde(flatten)]
+        finding: &'a Finding,
+    },
     Summary {
         command: Command,
         dry_run: bool,
@@ -247,10 +254,10 @@ impl View for Json {
     fn measurement(&self, measurement: &Measurement) {
         self.write_now(&Line::Probe {
             source: probe::Source::new(&measurement.source),
-            links: measurement.links.iter().map(probe::Link::new).collect(),
+            links: &measurement.links,
             destination: probe::Destination::new(&measurement.destination),
             tree: probe::Tree::new(measurement),
-            estimate: probe::Estimate::new(&measurement.estimate),
+            estimate: &measurement.estimate,
             choice: probe::Choice::new(measurement),
             run: &measurement.command,
         });
@@ -262,7 +269,7 @@ impl View for Json {
 
     fn diagnosis(&self, diagnosis: &Diagnosis) {
         for (end, finding) in &diagnosis.rows {
-            self.write_now(&Line::Finding(probe::Finding::new(end, finding)));
+            self.write_now(&Line::Finding { end, finding });
         }
     }
 

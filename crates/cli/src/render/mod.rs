@@ -34,6 +34,7 @@ pub(crate) use differences::{Difference, Differences};
 pub(crate) use estimates::{estimate_json, estimate_line};
 pub(crate) use itemize::Items;
 pub(crate) use jobs::JobLines;
+pub(crate) use json::Cpu;
 pub(crate) use lines::Lines;
 pub(crate) use listed::Listed;
 pub(crate) use metadata_difference::metadata_difference;

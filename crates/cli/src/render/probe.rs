@@ -8,16 +8,20 @@ use haul_probe::model::{Estimate, LinkRate, Stage};
 use haul_probe::survey::Counts;
 use haul_remote::Direction;
 use indicatif::HumanCount;
+use serde::{Serialize, Serializer};
 
 use super::wording::{bytes, count, duration, rate};
 
 /// A link to a remote host.
+#[derive(Serialize)]
 pub(crate) struct NamedLink {
     /// The host.
     pub(crate) host: String,
     /// The direction of the data.
+    #[serde(serialize_with = "way_word")]
     pub(crate) direction: Direction,
     /// The measured rate.
+    #[serde(flatten)]
     pub(crate) rate: LinkRate,
 }
 
@@ -73,7 +77,7 @@ impl Diagnosis {
     }
 }
 
-pub(super) fn level(level: Level) -> &'static str {
+fn level(level: Level) -> &'static str {
     match level {
         Level::Ok => "ok",
         Level::Warn => "warn",
@@ -81,15 +85,12 @@ pub(super) fn level(level: Level) -> &'static str {
     }
 }
 
-pub(super) fn stage(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Scan => "scan",
-        Stage::SourceDisk => "source_disk",
-        Stage::SourceCpu => "source_cpu",
-        Stage::Link => "link",
-        Stage::DestinationCpu => "destination_cpu",
-        Stage::DestinationDisk => "destination_disk",
-    }
+fn way(direction: Direction) -> &'static str {
+    if direction == Direction::There { "to" } else { "from" }
+}
+
+fn way_word<S: Serializer>(direction: &Direction, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(way(*direction))
 }
 
 pub(super) fn stage_words(stage: Stage) -> &'static str {
@@ -149,12 +150,12 @@ impl Measurement {
         };
         cpu(&mut row, "source", &source.cpu);
         for NamedLink { host, direction, rate: link } in &self.links {
-            let way = if *direction == Direction::There { "to" } else { "from" };
+            let way = way(*direction);
             row(format!("link {way} {host}: round trip"), millis(link.round_trip), String::new());
             row(format!("link {way} {host}: one stream"), rate(link.one), bits(link.one));
             let streams = count(u64::from(link.streams), "stream", "streams");
             row(format!("link {way} {host}: {streams}"), rate(link.all), bits(link.all));
-            let [local, remote] = link.busy.map(|share| share * 100.0);
+            let [local, remote] = [link.busy_here, link.busy_there].map(|share| share * 100.0);
             let busy = format!("{local:.0} % local, {remote:.0} % remote");
             row(format!("link {way} {host}: CPUs busy"), busy, String::new());
         }

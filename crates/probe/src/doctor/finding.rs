@@ -1,7 +1,10 @@
 //! A finding and its words.
 
+use serde::Serialize;
+
 /// How grave a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Level {
     /// As it should be.
     Ok,
@@ -12,7 +15,7 @@ pub enum Level {
 }
 
 /// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How grave it is.
     pub level: Level,
@@ -21,6 +24,7 @@ pub struct Finding {
     /// What was found.
     pub found: String,
     /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
 

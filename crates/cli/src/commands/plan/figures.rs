@@ -11,6 +11,7 @@ use haul_probe::model::{self, Estimate, LinkRate, Measured};
 use haul_probe::survey::Counts;
 use serde::Deserialize;
 
+use crate::render::Cpu;
 use crate::settings::{open_list, usage};
 
 /// Maximum number of bytes read.
@@ -31,7 +32,7 @@ pub(super) struct Figures {
 struct Line {
     source: End,
     destination: End,
-    links: Vec<Link>,
+    links: Vec<LinkRate>,
     choice: Choice,
 }
 
@@ -40,33 +41,6 @@ struct End {
     bytes_per_second: Option<u64>,
     files_per_second: Option<u64>,
     cpu: Cpu,
-}
-
-#[derive(Deserialize)]
-struct Cpu {
-    cores: u32,
-    hash: u64,
-    aes: u64,
-    #[serde(default)]
-    compress: Vec<Way>,
-}
-
-#[derive(Deserialize)]
-struct Way {
-    method: String,
-    bytes_per_second: u64,
-    ratio: f64,
-}
-
-#[derive(Deserialize)]
-struct Link {
-    round_trip_seconds: f64,
-    one_stream: f64,
-    all_streams: f64,
-    streams: u32,
-    ramp_seconds: f64,
-    busy_here: f64,
-    busy_there: f64,
 }
 
 #[derive(Deserialize)]
@@ -105,14 +79,6 @@ impl Figures {
             let Cpu { cores, hash, aes, .. } = *cpu;
             CpuFigures { cores, hash, aes, compress: Vec::new() }
         };
-        let links = line.links.iter().map(|link| LinkRate {
-            round_trip: link.round_trip_seconds,
-            one: link.one_stream,
-            all: link.all_streams,
-            streams: link.streams,
-            ramp: link.ramp_seconds,
-            busy: [link.busy_here, link.busy_there],
-        });
         Some(Self {
             source: ReadFigures {
                 bytes_per_second: line.source.bytes_per_second,
@@ -126,7 +92,7 @@ impl Figures {
                 cpu: cpu(&line.destination.cpu),
                 ..WriteFigures::default()
             },
-            links: links.collect(),
+            links: line.links,
             compress,
             from,
         })

@@ -72,6 +72,7 @@ fn link(peer: &Peer, direction: Direction) -> Result<LinkRate> {
     let before = work()?;
     let all = peer.throughput(direction, ALL, one.bytes_per_second)?;
     let after = work()?;
+    let [busy_here, busy_there] = [0, 1].map(|at: usize| after[at].share_since(&before[at]));
     Ok(LinkRate {
         round_trip,
         one: one.bytes_per_second,
@@ -79,7 +80,8 @@ fn link(peer: &Peer, direction: Direction) -> Result<LinkRate> {
         all: all.bytes_per_second.max(one.bytes_per_second),
         streams: all.connections,
         ramp: all.ramp,
-        busy: [0, 1].map(|at: usize| after[at].share_since(&before[at])),
+        busy_here,
+        busy_there,
     })
 }
 

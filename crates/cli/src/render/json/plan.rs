@@ -2,10 +2,10 @@
 
 use haul_core::RelPath;
 use haul_plan::{Bucket, Folder, HardLinks, Ranked, Reason, Tally, Unfit};
+use haul_probe::model::Estimate;
 use serde::Serialize;
 
 use super::name::Name;
-use super::probe;
 use crate::render::plan::Planned;
 
 #[derive(Serialize)]
@@ -25,7 +25,7 @@ pub(super) struct Line<'a> {
     unfit: Vec<NotFitting>,
     parts: Vec<Part<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    estimate: Option<probe::Estimate>,
+    estimate: Option<&'a Estimate>,
 }
 
 impl<'a> Line<'a> {
@@ -52,7 +52,7 @@ impl<'a> Line<'a> {
                     list: planned.lists.get(at).map(String::as_str),
                 })
                 .collect(),
-            estimate: planned.estimate.as_ref().map(|one| probe::Estimate::new(&one.estimate)),
+            estimate: planned.estimate.as_ref().map(|one| &one.estimate),
         }
     }
 }

@@ -2,19 +2,18 @@
 
 use haul_core::probe::{CompressFigures, CpuFigures, ReadFigures, WriteFigures};
 use haul_probe::survey::Counts;
-use haul_probe::{doctor, model};
-use haul_remote::Direction;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::render::probe::{Measurement, NamedLink, level, stage};
+use crate::render::probe::Measurement;
 
-#[derive(Serialize)]
-struct Cpu {
-    cores: u32,
-    hash: u64,
-    aes: u64,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    compress: Vec<Compress>,
+/// The figures of the CPUs of an end.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Cpu {
+    pub(crate) cores: u32,
+    pub(crate) hash: u64,
+    pub(crate) aes: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) compress: Vec<Compress>,
 }
 
 impl Cpu {
@@ -24,11 +23,12 @@ impl Cpu {
     }
 }
 
-#[derive(Serialize)]
-struct Compress {
-    method: String,
-    bytes_per_second: u64,
-    ratio: f64,
+/// What one core compresses.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Compress {
+    pub(crate) method: String,
+    pub(crate) bytes_per_second: u64,
+    pub(crate) ratio: f64,
 }
 
 impl Compress {
@@ -76,35 +76,6 @@ impl<'a> Destination<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Link<'a> {
-    host: &'a str,
-    direction: &'static str,
-    round_trip_seconds: f64,
-    one_stream: f64,
-    all_streams: f64,
-    streams: u32,
-    ramp_seconds: f64,
-    busy_here: f64,
-    busy_there: f64,
-}
-
-impl<'a> Link<'a> {
-    pub(super) fn new(link: &'a NamedLink) -> Self {
-        Self {
-            host: &link.host,
-            direction: if link.direction == Direction::There { "to" } else { "from" },
-            round_trip_seconds: link.rate.round_trip,
-            one_stream: link.rate.one,
-            all_streams: link.rate.all,
-            streams: link.rate.streams,
-            ramp_seconds: link.rate.ramp,
-            busy_here: link.rate.busy[0],
-            busy_there: link.rate.busy[1],
-        }
-    }
-}
-
-#[derive(Serialize)]
 pub(super) struct Tree<'a> {
     complete: bool,
     #[serde(flatten)]
@@ -120,32 +91,6 @@ impl<'a> Tree<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Estimate {
-    limit: Option<&'static str>,
-    low_seconds: f64,
-    high_seconds: f64,
-    stages: Vec<Stage>,
-}
-
-#[derive(Serialize)]
-struct Stage {
-    stage: &'static str,
-    seconds: f64,
-}
-
-impl Estimate {
-    pub(super) fn new(estimate: &model::Estimate) -> Self {
-        let stages = estimate.stages.iter();
-        Self {
-            limit: estimate.limit.map(stage),
-            low_seconds: estimate.low_seconds,
-            high_seconds: estimate.high_seconds,
-            stages: stages.map(|(of, seconds)| Stage { stage: stage(*of), seconds: *seconds }).collect(),
-        }
-    }
-}
-
-#[derive(Serialize)]
 pub(super) struct Choice {
     streams: u32,
     compress: Option<String>,
@@ -157,28 +102,6 @@ impl Choice {
         Self {
             streams: streams.max().unwrap_or(0),
             compress: measurement.compress.map(|way| way.method.to_string()),
-        }
-    }
-}
-
-#[derive(Serialize)]
-pub(super) struct Finding<'a> {
-    level: &'static str,
-    end: &'a str,
-    what: &'static str,
-    found: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fix: Option<&'a str>,
-}
-
-impl<'a> Finding<'a> {
-    pub(super) fn new(end: &'a str, finding: &'a doctor::Finding) -> Self {
-        Self {
-            level: level(finding.level),
-            end,
-            what: finding.what,
-            found: &finding.found,
-            fix: finding.fix.as_deref(),
         }
     }
 }
