@@ -97,7 +97,7 @@ impl Ends {
     /// Requests made to stores; `None` if no store was opened.
     pub fn requests(&self) -> Option<RequestCounts> {
         let mut counts = (!self.stores.is_empty()).then(RequestCounts::default)?;
-        self.stores.iter().for_each(|(.., client)| counts.add(client.requests()));
+        self.stores.iter().for_each(|(.., client)| counts.join(RequestCounts::of(client.requests())));
         Some(counts)
     }
 

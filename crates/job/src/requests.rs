@@ -20,13 +20,16 @@ pub struct RequestCounts {
 }
 
 impl RequestCounts {
-    /// Adds the requests made to one store.
-    pub fn add(&mut self, requests: &Requests) {
-        self.put += requests.of(RequestKind::Put);
-        self.get += requests.of(RequestKind::Get);
-        self.list += requests.of(RequestKind::List);
-        self.delete += requests.of(RequestKind::Delete);
-        self.retried += requests.retries();
+    /// The requests made to one store.
+    #[must_use]
+    pub fn of(requests: &Requests) -> Self {
+        Self {
+            put: requests.of(RequestKind::Put),
+            get: requests.of(RequestKind::Get),
+            list: requests.of(RequestKind::List),
+            delete: requests.of(RequestKind::Delete),
+            retried: requests.retries(),
+        }
     }
 
     /// Adds estimated requests.

@@ -89,12 +89,7 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
     } else {
         format!("{}/", place.key)
     };
-    let start = Start {
-        command: Command::Get,
-        sources: vec![place.to_string()],
-        destination: Some(folder.display().to_string()),
-        job: None,
-    };
+    let start = Start::new(Command::Get, place.to_string(), Some(folder.display().to_string()));
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, Names::Last), &start)?;
     let stores = store_settings(&args.store, &args.given, &place);
     let open_one = || open(&place, Side::Source, &stores, cancel.flag(), Some(&console));
@@ -117,9 +112,8 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
     let look = || progress(&streams);
     let got = watched(&console, look, || get_all(&streams, &get_settings, &cancel.flag()));
     let mut report = Report { totals: progress(&streams).totals, ..Report::default() };
-    let mut requests = RequestCounts::default();
-    requests.add(client.requests());
-    streams.iter().for_each(|stream| requests.add(stream.client.requests()));
+    let mut requests = RequestCounts::of(client.requests());
+    streams.iter().for_each(|stream| requests.join(RequestCounts::of(stream.client.requests())));
     add_results(&mut report, &streams, &got, &console);
     report.seconds = begun.elapsed().as_secs_f64();
     let mut summary = Summary::new(Command::Get, report);

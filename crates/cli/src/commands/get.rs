@@ -30,15 +30,14 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let Location::Object(place) = at else { return get_file::run(args, &at) };
     check_object(&place)?;
     let get_settings = get_settings(args, 1)?;
-    let start = Start {
-        command: Command::Get,
-        sources: vec![place.to_string()],
-        destination: args.file.as_deref().map(|path| {
+    let start = Start::new(
+        Command::Get,
+        place.to_string(),
+        args.file.as_deref().map(|path| {
             let is_open = is_key_pattern(&place.key);
             if is_open { path.display().to_string() } else { file(path, &place.key).display().to_string() }
         }),
-        job: None,
-    };
+    );
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
     let stores = store_settings(&args.store, &args.given, &place);
     let client = open(&place, Side::Source, &stores, cancel.flag(), Some(&console))?;
@@ -55,9 +54,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
         Err(_) => {}
     }
     let mut summary = Summary::new(Command::Get, report(fetched.map(|(_, got)| got.len), &status, begun));
-    let mut requests = RequestCounts::default();
-    requests.add(client.requests());
-    summary.requests = Some(requests);
+    summary.requests = Some(RequestCounts::of(client.requests()));
     summary.stored = stored;
     Ok(console.finish(summary))
 }

@@ -25,12 +25,11 @@ pub(super) fn run(args: &GetArgs, at: &Location) -> Result<Exit> {
     let begun = Instant::now();
     let memory = content_memory(&args.memory, 1, 0)?;
     let name = String::from_utf8_lossy(at.name()).into_owned();
-    let start = Start {
-        command: Command::Get,
-        sources: vec![at.to_string()],
-        destination: args.file.as_deref().map(|path| file(path, &name).display().to_string()),
-        job: None,
-    };
+    let start = Start::new(
+        Command::Get,
+        at.to_string(),
+        args.file.as_deref().map(|path| file(path, &name).display().to_string()),
+    );
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
     let link = LinkArgs::of_stream(&args.host, &args.connections, args.store.timeout, args.memory.max_memory);
     let mut config =

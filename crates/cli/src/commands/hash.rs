@@ -29,7 +29,7 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
         progress: showing(args.progress, args.no_progress),
         ..OutputSettings::default()
     };
-    let start = Start { command: Command::Hash, sources: vec![at.to_string()], destination: None, job: None };
+    let start = Start::new(Command::Hash, at.to_string(), None);
     let (console, cancel) = start_run(output, &start)?;
     let mut ends = ends_of_run(link.config, &console, &cancel);
     let lines = Lines::stdout();

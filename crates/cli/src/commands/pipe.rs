@@ -37,12 +37,7 @@ pub(super) fn run(args: &PipeArgs) -> Result<Exit> {
     config.peer.pace = pace.clone();
     let plan = args.bwlimit.clone();
     let _rates = RateController::start(pace, Box::new(move || plan.as_ref().and_then(Timetable::rate_now)))?;
-    let start = Start {
-        command: Command::Pipe,
-        sources: vec![shown(&from)],
-        destination: Some(shown(&into)),
-        job: None,
-    };
+    let start = Start::new(Command::Pipe, shown(&from), Some(shown(&into)));
     let (console, cancel) = start_run(settings(&args.output), &start)?;
     let mut ends = ends_of_run(config, &console, &cancel);
     let status = Arc::new(PipeStatus::default());

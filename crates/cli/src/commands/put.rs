@@ -66,12 +66,11 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     if args.dry_run {
         return estimate::run(args, &objects(&places).collect::<Vec<_>>(), &clients, max_parts);
     }
-    let start = Start {
-        command: Command::Put,
-        sources: vec![name.clone()],
-        destination: Some(places.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")),
-        job: None,
-    };
+    let start = Start::new(
+        Command::Put,
+        name.clone(),
+        Some(places.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")),
+    );
     let console = Console::start(stream_settings(&args.output, &args.manifest, Names::Last), &start)?;
     signals::watch(&cancel, &console)?;
     let put_settings = PutSettings {
@@ -185,19 +184,15 @@ fn put_all(
     settings: &PutSettings,
 ) -> Vec<(Vec<String>, RequestCounts, PutOutcome)> {
     let names = |stream: &Stream| -> Vec<String> { stream.targets.iter().map(PutTarget::name).collect() };
+    let failed = |error| PutOutcome { input: Some(error), ..PutOutcome::default() };
     let one = |mut stream: Stream| {
         let outcome = put(&mut stream.input, encode.clone(), &stream.targets, settings, &stream.status);
-        let outcome = outcome.unwrap_or_else(|error| PutOutcome {
-            input: Some(error),
-            targets: Vec::new(),
-            sha256: None,
-            unindexed: None,
-        });
+        let outcome = outcome.unwrap_or_else(failed);
         let names = names(&stream);
         let mut requests = RequestCounts::default();
         for target in &stream.targets {
             if let PutTarget::Object(target) = target {
-                requests.add(target.client.requests());
+                requests.join(RequestCounts::of(target.client.requests()));
             }
         }
         (names, requests, outcome)
@@ -211,8 +206,6 @@ fn put_all(
         };
         let threads: Vec<_> = streams.into_iter().map(start).collect();
         let ended = threads.into_iter().map(|(names, thread)| {
-            let failed =
-                |error| PutOutcome { input: Some(error), targets: Vec::new(), sha256: None, unindexed: None };
             let ended = thread.and_then(haul_threads::join);
             ended.unwrap_or_else(|error| (names, RequestCounts::default(), failed(error)))
         });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use haul_core::path::printable;
 use haul_core::sync::Mutex;
-use haul_core::{Error, ErrorKind, Links, Location, RelPath, Result, ScanOptions, Side, Sink, SinkOptions};
+use haul_core::{Error, ErrorKind, Links, Location, RelPath, Result, Side, Sink, SinkOptions};
 use haul_engine::Cancel;
 use haul_job::{Ends, OpenSource, open_sources, source_place};
 use haul_spool::Spool;
@@ -71,7 +71,7 @@ struct Found {
 
 impl Removal<'_> {
     fn run(&self, selection: &Selection<'_>) -> Result<usize> {
-        let found = self.find(selection.takes_all())?;
+        let found = self.find(selection)?;
         let mut failed = found.failed;
         let listed = |error: std::io::Error| Error::list("entries to remove", &error);
         let mut remove = |paths: Vec<RelPath>| -> Result<()> {
@@ -86,17 +86,10 @@ impl Removal<'_> {
     }
 
     /// Looks for the entries. Folders go only with all that is in them.
-    fn find(&self, takes_all: bool) -> Result<Found> {
+    fn find(&self, selection: &Selection<'_>) -> Result<Found> {
         let found = Mutex::new((Found::default(), Ok(())));
-        let select = &self.args.select;
-        let options = ScanOptions {
-            min_size: select.min_size,
-            max_size: select.max_size,
-            modified_from: select.max_age,
-            modified_until: select.min_age,
-            ..ScanOptions::default()
-        };
-        self.source.source.scan(&self.source.scan(&options), &|batch| {
+        let takes_all = selection.takes_all();
+        self.source.source.scan(&self.source.scan(&selection.scan()), &|batch| {
             let mut found = found.lock();
             let (all, ended) = &mut *found;
             for failure in batch.errors {

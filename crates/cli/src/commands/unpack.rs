@@ -92,12 +92,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let ends = (&args.host, &args.connections);
     let mut opening = Opening::new(&at, (&args.store, &args.given), ends, &args.memory, &args.decode)?;
     let written = args.unpack.as_deref().or(args.file.as_deref());
-    let start = Start {
-        command: Command::Get,
-        sources: vec![at.to_string()],
-        destination: written.map(|path| path.display().to_string()),
-        job: None,
-    };
+    let start = Start::new(Command::Get, at.to_string(), written.map(|path| path.display().to_string()));
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
     let (noted, status) = (Arc::clone(&console), Arc::clone(&opening.status));
     opening.note = Arc::new(move |text| noted.note(text));
@@ -116,11 +111,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     };
     let mut summary = Summary::new(Command::Get, ended.inspect_err(|error| console.ended_by(error))?);
     summary.is_of_files = client.is_none();
-    summary.requests = client.map(|client| {
-        let mut requests = RequestCounts::default();
-        requests.add(client.requests());
-        requests
-    });
+    summary.requests = client.map(|client| RequestCounts::of(client.requests()));
     Ok(console.finish(summary))
 }
 

@@ -43,12 +43,8 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
     let settings = VerifySettings::resolve(args)?;
     let shown = source.as_ref().map(ToString::to_string);
     let listed = args.manifest.as_ref().map(|file| file.to_string_lossy().into_owned());
-    let start = Start {
-        command: Command::Verify,
-        sources: shown.or(listed).into_iter().collect(),
-        destination: Some(destination.to_string()),
-        job: None,
-    };
+    let start =
+        Start::new(Command::Verify, shown.or(listed).unwrap_or_default(), Some(destination.to_string()));
     let link = LinkSettings::resolve(&args.link, &args.given)?
         .explaining(args.output.json)
         .with_stores(&args.store, &args.given);

@@ -23,6 +23,13 @@ pub(crate) struct Start {
     pub(crate) job: Option<Arc<Job>>,
 }
 
+impl Start {
+    /// A run from one source that has no record.
+    pub(crate) fn new(command: Command, source: String, destination: Option<String>) -> Self {
+        Self { command, sources: vec![source], destination, job: None }
+    }
+}
+
 /// Shows a run. Names are the bytes of the names in the transfer.
 pub(super) trait View: Send + Sync {
     /// The run starts.

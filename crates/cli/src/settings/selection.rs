@@ -1,6 +1,6 @@
 //! Selects objects by size and age.
 
-use haul_core::{Error, ErrorKind, Result, Side, Timestamp};
+use haul_core::{Error, ErrorKind, Result, ScanOptions, Side, Timestamp};
 use haul_object::Object;
 
 use super::errors::usage;
@@ -32,6 +32,13 @@ impl<'a> Selection<'a> {
             return Err(usage("select by size", cause));
         }
         Ok(Self(args))
+    }
+
+    /// The scan of the entries of a file system that it takes.
+    pub(crate) fn scan(&self) -> ScanOptions {
+        let SelectArgs { min_size, max_size, max_age, min_age } = *self.0;
+        let (modified_from, modified_until) = (max_age, min_age);
+        ScanOptions { min_size, max_size, modified_from, modified_until, ..ScanOptions::default() }
     }
 
     /// Whether it takes every object.

@@ -171,16 +171,12 @@ pub(super) fn trust(args: &TrustArgs) -> TrustRequest {
 pub(crate) fn scan_options(args: &FilterArgs) -> Result<ScanOptions> {
     check_ages(args.max_age, args.min_age)?;
     Ok(ScanOptions {
-        starts: Vec::new(),
         rules: read_rules(args)?,
-        enters_starts: false,
         min_size: args.min_size,
         max_size: args.max_size,
         modified_from: args.max_age,
         modified_until: args.min_age,
-        max_depth: None,
         one_file_system: args.one_file_system,
-        owner_names: false,
-        tells_left_out: false,
+        ..ScanOptions::default()
     })
 }

@@ -107,6 +107,7 @@ impl StoredObject {
 }
 
 /// The outcome of a put.
+#[derive(Default)]
 pub struct PutOutcome {
     /// The failure of the input; then no object was written.
     pub input: Option<Error>,

@@ -33,7 +33,7 @@ pub(super) fn ends(args: &LsArgs) -> Result<Ends> {
 /// [`haul_core::ErrorKind::NotFound`] if there is none; errors of the host and of the whole scan. Those of single
 /// entries are printed.
 pub(super) fn list(at: &Location, args: &LsArgs, heading: &[u8], ends: &mut Ends) -> Result<Exit> {
-    let _ = Selection::new(&args.select)?;
+    let selection = Selection::new(&args.select)?;
     let sources = open_sources(ends, at, Links::default())?;
     let listing = Mutex::new(Listing::new(args));
     listing.lock().lines.write(heading);
@@ -41,7 +41,7 @@ pub(super) fn list(at: &Location, args: &LsArgs, heading: &[u8], ends: &mut Ends
         // Matches are listed by their whole paths.
         let is_match = source.at != *at;
         listing.lock().of(source, is_match);
-        source.source.scan(&options(args, source, is_match), &|batch| {
+        source.source.scan(&options(args, &selection, source, is_match), &|batch| {
             let mut listing = listing.lock();
             listing.take(batch);
             if listing.lines.is_closed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -51,19 +51,11 @@ pub(super) fn list(at: &Location, args: &LsArgs, heading: &[u8], ends: &mut Ends
 }
 
 /// What is scanned of a location or of matches.
-fn options(args: &LsArgs, source: &OpenSource, is_match: bool) -> ScanOptions {
-    let select = &args.select;
+fn options(args: &LsArgs, selection: &Selection<'_>, source: &OpenSource, is_match: bool) -> ScanOptions {
     // A match is listed itself, unless the pattern ends in a slash.
     let depth = u32::from(!is_match || source.at.means_contents());
-    let options = ScanOptions {
-        min_size: select.min_size,
-        max_size: select.max_size,
-        modified_from: select.max_age,
-        modified_until: select.min_age,
-        max_depth: (!args.recursive && !args.totals_only).then_some(depth),
-        ..ScanOptions::default()
-    };
-    source.scan(&options)
+    let max_depth = (!args.recursive && !args.totals_only).then_some(depth);
+    source.scan(&ScanOptions { max_depth, ..selection.scan() })
 }
 
 struct Listing<'a> {

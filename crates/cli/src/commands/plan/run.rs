@@ -43,7 +43,7 @@ pub(in crate::commands) fn run(args: &PlanArgs) -> Result<Exit> {
         return Err(error.with_hint("use --parts N, --part-size SIZE or --part-files N"));
     }
     let lists = Lists::new(args.lists.as_deref(), args.unfit.as_deref(), args.filter.from0)?;
-    let start = Start { command: Command::Plan, sources: vec![at.to_string()], destination: None, job: None };
+    let start = Start::new(Command::Plan, at.to_string(), None);
     let (console, cancel) = start_run(settings(&args.output), &start)?;
     let ends = ends_of_run(link.config, &console, &cancel);
     let begun = Instant::now();

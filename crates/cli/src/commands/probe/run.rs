@@ -27,12 +27,7 @@ pub(in crate::commands) fn run(args: &ProbeArgs) -> Result<Exit> {
     one_stdin(&args.filter, None)?;
     let scan = scan_options(&args.filter)?;
     let link = LinkSettings::resolve(&args.link, &args.given)?.explaining(true);
-    let start = Start {
-        command: Command::Probe,
-        sources: vec![source.to_string()],
-        destination: destination.as_ref().map(ToString::to_string),
-        job: None,
-    };
+    let start = Start::new(Command::Probe, source.to_string(), destination.as_ref().map(ToString::to_string));
     let (console, cancel) = start_run(settings(&args.output), &start)?;
     let ends = ends_of_run(link.config, &console, &cancel);
     let quick = args.quick.map(|seconds| Duration::from_secs(seconds.into()));
