@@ -147,13 +147,14 @@ pub fn decide<S: Existing + ?Sized>(options: &SinkOptions, offer: &Offer, seen: 
     }
 }
 
-/// How the content and the kind of an offered entry differ from those of `seen`; ends add the metadata. `verdict` is the
-/// result of the comparison. Without [`SinkOptions::itemize`] only whether the entry is new.
+/// How an offered entry differs from `seen`. `verdict` is the result of the comparison; `metadata` compares the metadata
+/// of an entry of the same kind. Without [`SinkOptions::itemize`] only whether the entry is new.
 pub fn changes<S: Existing + ?Sized>(
     options: &SinkOptions,
     entry: &Entry,
     seen: Option<&S>,
     verdict: &Verdict,
+    metadata: impl FnOnce() -> Changes,
 ) -> Changes {
     let Some(seen) = seen else { return Changes::NEW };
     if !options.itemize {
@@ -165,7 +166,7 @@ pub fn changes<S: Existing + ?Sized>(
     let differs = *verdict == Verdict::Differs;
     let (is_file, by_digest) = (entry.is_file(), options.compare == Compare::Checksum);
     let size = Changes::SIZE.when(is_file && seen.size() != Some(entry.len));
-    size | Changes::CONTENT.when(differs && (!is_file || by_digest))
+    size | Changes::CONTENT.when(differs && (!is_file || by_digest)) | metadata()
 }
 
 fn file<S: Existing + ?Sized>(options: &SinkOptions, offer: &Offer, seen: &S) -> Verdict {

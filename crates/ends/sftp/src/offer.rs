@@ -78,13 +78,9 @@ pub(super) fn changes(
     verdict: &Verdict,
 ) -> Changes {
     let existing = now.map(|attrs| SftpEntry { options, attrs });
-    let changes = policy::changes(options, entry, existing.as_ref(), verdict);
-    match now {
-        Some(now) if options.itemize && !changes.has(Changes::KIND) => {
-            changes | Wish::of(&options.preserve, entry).changes(now, entry)
-        }
-        _ => changes,
-    }
+    policy::changes(options, entry, existing.as_ref(), verdict, || {
+        now.map_or(Changes::NONE, |now| Wish::of(&options.preserve, entry).changes(now, entry))
+    })
 }
 
 fn can_hold(entry: &Entry) -> bool {

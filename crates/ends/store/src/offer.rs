@@ -251,11 +251,10 @@ pub(super) fn changes(
     verdict: &Verdict,
 ) -> Changes {
     let existing = ObjectEntry { options, entry: there, has_mtime: false };
-    let changes = policy::changes(options, entry, Some(&existing), verdict);
-    if !options.itemize || changes.has(Changes::KIND) || now.metadata.is_empty() {
-        return changes;
-    }
-    changes | metadata::changes(now, entry, &options.preserve)
+    policy::changes(options, entry, Some(&existing), verdict, || {
+        let has_some = !now.metadata.is_empty();
+        if has_some { metadata::changes(now, entry, &options.preserve) } else { Changes::NONE }
+    })
 }
 
 /// Whether there are objects below the name; with `inside`, not counting the directory's own.

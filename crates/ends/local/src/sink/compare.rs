@@ -71,14 +71,11 @@ pub(super) fn changes(
     verdict: &Verdict,
 ) -> Changes {
     let existing = now.map(|(at, now)| LocalEntry { sink, offered: entry, at, now });
-    let changes = policy::changes(&sink.options, entry, existing.as_ref(), verdict);
-    match now {
-        Some((at, now)) if sink.options.itemize && !changes.has(Changes::KIND) => {
-            // It is replaced whether its metadata can be read or not.
-            changes | sink.metadata().changes(sink.tree(), at, now, entry).unwrap_or_default()
-        }
-        _ => changes,
-    }
+    policy::changes(&sink.options, entry, existing.as_ref(), verdict, || {
+        // It is replaced whether its metadata can be read or not.
+        let metadata = |(at, now)| sink.metadata().changes(sink.tree(), at, now, entry).unwrap_or_default();
+        now.map_or(Changes::NONE, metadata)
+    })
 }
 
 /// Whether the symbolic link at `at` has the same target as `entry`.

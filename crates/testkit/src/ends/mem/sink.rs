@@ -159,13 +159,10 @@ impl MemSink {
     fn changes(&self, state: &State, entry: &Entry, verdict: &Verdict) -> Changes {
         let now = state.entry(&entry.path);
         let there = now.as_ref().map(|entry| MemEntry { entry, options: &self.options });
-        let changes = policy::changes(&self.options, entry, there.as_ref(), verdict);
-        match now {
-            Some(now) if self.options.itemize && !changes.has(Changes::KIND) => {
-                changes | metadata_changes(&now, &taken_over(entry, Some(&now), &self.options.preserve))
-            }
-            _ => changes,
-        }
+        policy::changes(&self.options, entry, there.as_ref(), verdict, || {
+            let metadata = |now| metadata_changes(now, &taken_over(entry, Some(now), &self.options.preserve));
+            now.as_ref().map_or(Changes::NONE, metadata)
+        })
     }
 
     /// Removes an empty directory in the place of something else.
