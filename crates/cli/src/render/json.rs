@@ -128,7 +128,7 @@ enum Line<'a> {
         exit_code: u8,
         interrupted: bool,
         seconds: f64,
-        totals: Totals,
+        totals: &'a Totals,
         corrupt: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         differences: Option<Differences>,
@@ -306,7 +306,7 @@ fn summary_line(summary: &Summary) -> Line<'_> {
         exit_code: summary.exit as u8,
         interrupted: report.interrupted,
         seconds: report.seconds,
-        totals: report.totals,
+        totals: &report.totals,
         corrupt: report.corrupt,
         differences,
         failures: failures.collect(),

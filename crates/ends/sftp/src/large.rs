@@ -5,6 +5,7 @@
 //! no staged file, and makes none.
 
 use std::ops::Range;
+use std::slice;
 use std::sync::Arc;
 
 use haul_core::digest::SliceHasher;
@@ -303,7 +304,7 @@ fn close_journal(sink: &SftpSink, large: &LargeFile) {
         let _closed = ask_one(&conn, &Request::Close { handle: &handle });
     }
     // This is repeated if the connection is lost.
-    let _ = sink.remove_all(&[large.journal.clone()]);
+    let _ = sink.remove_all(slice::from_ref(&large.journal));
 }
 
 /// Sets metadata, renames the file into place, and removes the journal.

@@ -1,5 +1,6 @@
 //! Streams that an interrupted run has left: compared by the values of the journal.
 
+use std::slice;
 use std::sync::Arc;
 
 use haul_core::{Entry, ErrorKind, Outcome, Result, SLICE_LEN, Slice, SliceData};
@@ -48,7 +49,7 @@ pub(super) fn will_differ(sink: &SftpSink, large: &LargeFile, slice: Slice) -> R
         // Nobody else may write a journal meanwhile.
         progress.journal = Journal::Busy;
     }
-    let removed = sink.remove_all(&[large.journal.clone()]);
+    let removed = sink.remove_all(slice::from_ref(&large.journal));
     let mut progress = large.lock();
     progress.journal = Journal::Closed;
     // A failed removal is tried again with the slice.
