@@ -1,5 +1,6 @@
-//! The parts that several ends use: caches, digests in batches, directories at the end of a run, names without case, the work of walks and
-//! what they still expect, warnings about metadata, and thread pools.
+//! The parts that several ends use: caches, digests in batches, directories at the end of a run, names without case, the
+//! work of walks and what they still expect, warnings about metadata, thread pools; and of trees on servers that are asked
+//! about many entries at a time the walk, offers, and large files that are staged.
 
 pub mod cache;
 pub mod digests;

@@ -18,8 +18,7 @@ const BATCH: usize = 512;
 pub struct Walk<'a, T, P> {
     /// The tree.
     pub tree: &'a T,
-    /// What is scanned.
-    pub options: &'a ScanOptions,
+    options: &'a ScanOptions,
     filter: Filter<'a>,
     /// The filter rules of files above the root.
     top: DirRules,
