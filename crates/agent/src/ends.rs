@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{
-    BufferPool, Error, ErrorKind, Links, Ops, Place, Program, Result, Side, Sink, SinkOptions, Source,
+    BufferPool, Error, ErrorKind, Ops, Place, Program, Result, Side, Sink, SinkOptions, Source, SourceOptions,
 };
 use haul_program::{ProgramSink, ProgramSource, Run, named};
 
@@ -14,7 +14,7 @@ pub trait Ends: Send + Sync {
     ///
     /// # Errors
     /// If it cannot be opened.
-    fn source(&self, place: &Place, links: Links, pool: &BufferPool) -> Result<Arc<dyn Source>>;
+    fn source(&self, place: &Place, options: SourceOptions, pool: &BufferPool) -> Result<Arc<dyn Source>>;
 
     /// Opens a sink.
     ///
@@ -74,8 +74,8 @@ pub(crate) struct LocalEnds {
 }
 
 impl Ends for LocalEnds {
-    fn source(&self, place: &Place, links: Links, pool: &BufferPool) -> Result<Arc<dyn Source>> {
-        haul_local::open_source(place, links, true, pool, &self.source)
+    fn source(&self, place: &Place, options: SourceOptions, pool: &BufferPool) -> Result<Arc<dyn Source>> {
+        haul_local::open_source(place, options, true, pool, &self.source)
     }
 
     fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>> {

@@ -132,7 +132,7 @@ mod tests {
             Request::Read { root: 4, batch: batch(7), pages: None, compress: Compress::Never },
             Request::Root { root: 4 },
             Request::Above { root: 4, names: Vec::new() },
-            Request::OpenSource { root: 9, place: place.clone(), links },
+            Request::OpenSource { root: 9, place: place.clone(), options: links.into() },
             Request::OpenSink { root: 9, place, options: SinkOptions::default() },
             Request::Admit { pair: 1, key: Vec::new(), secret: [2; 32], from: Vec::new() },
             Request::RunConsumer { root: 9, program: program.clone() },

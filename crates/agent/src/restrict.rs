@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{
-    Answer, BatchData, BufferPool, Changes, Compare, Error, ErrorKind, FinishReport, HardLink, Left, Links,
-    Offer, Ops, Place, RelPath, Result, Side, Sink, SinkCaps, SinkOptions, Source, WriteDone,
+    Answer, BatchData, BufferPool, Changes, Compare, Error, ErrorKind, FinishReport, HardLink, Left, Offer,
+    Ops, Place, RelPath, Result, Side, Sink, SinkCaps, SinkOptions, Source, SourceOptions, WriteDone,
 };
 use haul_local::Confined;
 
@@ -77,8 +77,8 @@ fn refused(operation: &str, cause: &str) -> Error {
 }
 
 impl Ends for RestrictedEnds {
-    fn source(&self, place: &Place, links: Links, pool: &BufferPool) -> Result<Arc<dyn Source>> {
-        self.folder.source(place, links, pool, &self.source)
+    fn source(&self, place: &Place, options: SourceOptions, pool: &BufferPool) -> Result<Arc<dyn Source>> {
+        self.folder.source(place, options, pool, &self.source)
     }
 
     fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>> {

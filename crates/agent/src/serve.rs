@@ -74,8 +74,8 @@ pub(crate) fn serve(
 fn work(session: &Arc<ServerSession>, reply: Reply, request: Request) {
     let response = match request {
         Request::Connect { address, port } => done(connect_back(session, address, port)),
-        Request::OpenSource { root, place, links } => {
-            done(session.open(root, || session.ends.source(&place, links, &session.pool).map(Open::Source)))
+        Request::OpenSource { root, place, options } => {
+            done(session.open(root, || session.ends.source(&place, options, &session.pool).map(Open::Source)))
         }
         Request::OpenSink { root, place, options } => {
             done(session.open(root, || session.ends.sink(&place, &options, &session.pool).map(Open::Sink)))
@@ -113,7 +113,8 @@ fn work(session: &Arc<ServerSession>, reply: Reply, request: Request) {
         | Request::Lookup { .. }
         | Request::Digest { .. }
         | Request::Sha256 { .. }
-        | Request::RemoveUnchanged { .. } => of_source(session, request),
+        | Request::RemoveUnchanged { .. }
+        | Request::PageReport { .. } => of_source(session, request),
         of_sink => self::of_sink(session, of_sink),
     };
     reply.send(&response);
@@ -166,6 +167,9 @@ fn of_source(session: &ServerSession, request: Request) -> Response {
         }
         Request::Sha256 { root, paths } => {
             source(session, root, |source| source.sha256(&paths).map(Response::Sha256))
+        }
+        Request::PageReport { root } => {
+            source(session, root, |source| source.page_report().map(Response::PageReport))
         }
         Request::RemoveUnchanged { root, entries } => source(session, root, |source| {
             session.ends.may_remove(Side::Source)?;

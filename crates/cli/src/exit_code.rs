@@ -47,7 +47,7 @@ impl Exit {
     pub(crate) fn of_error(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::Usage => Self::Usage,
-            ErrorKind::Corrupt => Self::Mismatch,
+            ErrorKind::Corrupt | ErrorKind::BadPages => Self::Mismatch,
             ErrorKind::Unreachable | ErrorKind::Protocol => Self::Unreachable,
             ErrorKind::NoSpace => Self::Full,
             ErrorKind::Cancelled => Self::Interrupted,
@@ -114,6 +114,7 @@ mod tests {
         for (kind, code) in [
             (ErrorKind::Usage, 2),
             (ErrorKind::Corrupt, 3),
+            (ErrorKind::BadPages, 3),
             (ErrorKind::Unreachable, 4),
             (ErrorKind::Protocol, 4),
             (ErrorKind::NoSpace, 5),

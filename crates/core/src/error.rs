@@ -47,6 +47,8 @@ pub enum ErrorKind {
     InUse,
     /// Another program has the file open and shares it with nobody.
     Locked,
+    /// Pages of a database file do not match their checksums.
+    BadPages,
 }
 
 /// The end that an error comes from.

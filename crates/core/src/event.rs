@@ -6,6 +6,7 @@ use crate::changes::Changes;
 use crate::digest::Digest;
 use crate::entry::{Entry, EntryKind};
 use crate::packing::{Method, Tcp};
+use crate::page_checks::BadPage;
 use crate::path::RelPath;
 use crate::report::{Failure, Totals};
 
@@ -158,6 +159,8 @@ pub enum Event<'a> {
     },
     /// An entry failed.
     Failed(&'a Failure),
+    /// A page of a database file does not match its checksum.
+    BadPage(&'a BadPage),
     /// Information for the user: a sentence without a full stop.
     Note(&'a str),
     /// As a note, but about a problem: printed also when only errors are.

@@ -28,6 +28,7 @@ pub mod ops;
 pub mod options;
 pub mod owner_map;
 pub mod packing;
+pub mod page_checks;
 pub mod path;
 pub mod policy;
 pub mod preserve;
@@ -60,9 +61,12 @@ pub use ip_family::IpFamily;
 pub use limit::{Limiter, Pace};
 pub use location::{Location, ObjectKind, ObjectPlace, Place, PlaceRoot, StoreNumber};
 pub use ops::Ops;
-pub use options::{Compare, Links, MAX_REFERENCES, ReferencePurpose, References, ScanOptions, SinkOptions};
+pub use options::{
+    Compare, Links, MAX_REFERENCES, ReferencePurpose, References, ScanOptions, SinkOptions, SourceOptions,
+};
 pub use owner_map::{IdRule, OwnerMap};
 pub use packing::{Compress, HeldBy, Method, Packing, Tcp, Traffic};
+pub use page_checks::{BadPage, Databases, PageChecks, PageCounts, PageReport};
 pub use path::RelPath;
 pub use preserve::Preserve;
 pub use pressure::Pressure;

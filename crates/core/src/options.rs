@@ -8,6 +8,7 @@ use crate::backup::Backup;
 use crate::delta::Delta;
 use crate::entry::{Entry, Timestamp};
 use crate::filter::Rules;
+use crate::page_checks::PageChecks;
 use crate::path::RelPath;
 use crate::preserve::Preserve;
 
@@ -111,6 +112,21 @@ pub enum Links {
     /// Each is the file or directory that it points to (`--copy-links`). Only for a source: a destination never follows
     /// links below its root.
     Followed,
+}
+
+/// How a source is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceOptions {
+    /// What it does with symbolic links.
+    pub links: Links,
+    /// Which pages of database files it checks.
+    pub pages: Option<PageChecks>,
+}
+
+impl From<Links> for SourceOptions {
+    fn from(links: Links) -> Self {
+        Self { links, pages: None }
+    }
 }
 
 impl Links {

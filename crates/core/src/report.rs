@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::page_checks::PageCounts;
 use crate::path::RelPath;
 use crate::text::shown;
 
@@ -125,6 +126,8 @@ pub struct Report {
     /// Whether the deletion was refused because the command is probably a mistake; the exit code is that of a usage
     /// error.
     pub refused: bool,
+    /// The pages of database files that were checked, if that was asked for.
+    pub pages: Option<PageCounts>,
     /// The duration in seconds.
     pub seconds: f64,
 }

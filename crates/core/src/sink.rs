@@ -14,6 +14,7 @@ use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::error::Result;
 use crate::packing::Traffic;
+use crate::page_checks::PageReport;
 use crate::path::RelPath;
 use crate::program::Said;
 use crate::report::{HungOperation, MetaNote};
@@ -143,6 +144,15 @@ pub trait Sink: Send + Sync {
     /// Makes the accepted content durable and commits it now, without waiting for more: no writes will follow those in
     /// flight. Called repeatedly until the run ends.
     fn flush(&self);
+
+    /// What the end of the source has found out about the pages of database files that this sink fetched from it
+    /// ([`Sink::fetch`]), as [`crate::Source::page_report`].
+    ///
+    /// # Errors
+    /// If it cannot be asked.
+    fn page_report(&self) -> Result<Option<PageReport>> {
+        Ok(None)
+    }
 
     /// Operations that have been in flight for at least `timeout`: the file system may never answer them.
     fn hung(&self, _timeout: Duration) -> Vec<HungOperation> {

@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result, Side};
 use crate::filter::{Above, DirRules, Filter};
 use crate::options::ScanOptions;
 use crate::packing::Traffic;
+use crate::page_checks::PageReport;
 use crate::path::RelPath;
 use crate::program::Said;
 use crate::report::{Failure, HungOperation};
@@ -221,6 +222,15 @@ pub trait Source: Send + Sync {
     fn remove_unchanged(&self, _entries: &[Entry]) -> Result<Vec<Result<()>>> {
         let cause = "files cannot be removed there";
         Err(Error::new(ErrorKind::Unsupported, Side::Source, REMOVE, cause))
+    }
+
+    /// What the source has found out about the pages of database files so far; `None` if it checks none
+    /// ([`crate::SourceOptions::pages`]).
+    ///
+    /// # Errors
+    /// If the source cannot be asked.
+    fn page_report(&self) -> Result<Option<PageReport>> {
+        Ok(None)
     }
 
     /// Operations that have been in flight for at least `timeout`: the file system may never answer them.

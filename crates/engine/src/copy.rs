@@ -7,6 +7,7 @@ use crate::locked::copy_locked;
 use crate::make_links::make_links;
 use crate::meter::Meter;
 use crate::options::{CopyOptions, Part};
+use crate::page_report::report_pages;
 use crate::path_list::PathList;
 use crate::pipeline::{pipeline, with_progress};
 use crate::prune::prune;
@@ -84,6 +85,9 @@ fn copy_part(
             }
             Err(error) => meter.abort(error),
         }
+    }
+    if let Some(counts) = report_pages(meter, [part.source.page_report(), part.sink.page_report()]) {
+        report.pages.get_or_insert_default().add(&counts);
     }
     report.left_out.extend(run.trust.rejected());
     let connections = run.connections();

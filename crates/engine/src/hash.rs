@@ -6,6 +6,7 @@ use haul_core::{Digest, Entry, RelPath, Report, Reporter, Result, ScanOptions, S
 use crate::cancel::Cancel;
 use crate::inspect::Inspection;
 use crate::meter::Meter;
+use crate::page_report::report_pages;
 
 /// How files are hashed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,5 +70,6 @@ pub fn hash(
     };
     Inspection { meter: &meter, source, scan, listed: None, cancel, streams: source.streams() }
         .run(&ask, line);
-    Inspection::report(&meter, cancel)
+    let pages = report_pages(&meter, [source.page_report(), Ok(None)]);
+    Report { pages, ..Inspection::report(&meter, cancel) }
 }

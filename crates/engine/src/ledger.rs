@@ -238,6 +238,12 @@ impl<'a, 'b> Ledger<'a, 'b> {
     fn end(&mut self, entry: &Arc<Entry>, end: End) {
         let path = &entry.path;
         if is_large(entry) {
+            // The rest is read all the same, so that all of its bad pages are found.
+            let reads_on = matches!(&end, End::Failed(error) if error.kind() == ErrorKind::BadPages);
+            if reads_on && self.run.queue.has_large(path) {
+                self.ended.insert(path.clone(), end);
+                return;
+            }
             self.run.meter.outlook.drop_needed(self.run.queue.drop_large(path));
             if self.run.in_flight.has_slices_of(path) {
                 self.ended.insert(path.clone(), end);

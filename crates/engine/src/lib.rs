@@ -43,6 +43,7 @@ mod open_files;
 mod options;
 mod outlook;
 mod overlap;
+mod page_report;
 mod path_key;
 mod path_list;
 mod pipeline;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use haul_core::event::{Action, Done};
 use haul_core::{
-    Changes, Entry, Error, ErrorKind, Event, Failure, Limit, Method, Pace, Phase, Progress, RelPath,
+    BadPage, Changes, Entry, Error, ErrorKind, Event, Failure, Limit, Method, Pace, Phase, Progress, RelPath,
     Reporter, ScanBatch, Tcp, Totals,
 };
 
@@ -173,7 +173,7 @@ impl<'a> Meter<'a> {
     /// Counts and reports a failed entry.
     pub(crate) fn fail(&self, path: &RelPath, error: Error) {
         self.totals().failed += 1;
-        if error.kind() == ErrorKind::Corrupt {
+        if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::BadPages) {
             self.count_corrupt();
         }
         self.reporter.event(&Event::Failed(&Failure { path: path.clone(), error }));
@@ -187,6 +187,11 @@ impl<'a> Meter<'a> {
     /// Reports an entry that an option excludes.
     pub(crate) fn left(&self, entry: &Entry) {
         self.done(&entry.path, Done::new(Action::Left, Changes::NONE, entry));
+    }
+
+    /// Reports a page that does not match its checksum.
+    pub(crate) fn bad_page(&self, page: &BadPage) {
+        self.reporter.event(&Event::BadPage(page));
     }
 
     pub(crate) fn note(&self, text: &str) {

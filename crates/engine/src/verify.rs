@@ -19,6 +19,7 @@ use crate::listed::Listed;
 use crate::metadata_comparer::{MetadataComparer, Pair};
 use crate::meter::Meter;
 use crate::options::Paths;
+use crate::page_report::report_pages;
 use crate::path_list::{PathList, common_dirs};
 use crate::trust::Trust;
 
@@ -117,7 +118,8 @@ pub fn verify(
             Vec::new()
         }
     };
-    Report { notes, left_out: expected.left_out(), ..Inspection::report(&meter, cancel) }
+    let pages = report_pages(&meter, [source.page_report(), Ok(None)]);
+    Report { notes, left_out: expected.left_out(), pages, ..Inspection::report(&meter, cancel) }
 }
 
 /// Reads the paths of a list, and reports the lines that are no paths.
@@ -367,7 +369,8 @@ pub fn check_manifest(
         }
         meter.progress_of_reading(&reading(destination.streams()));
     }
-    Inspection::report(&meter, cancel)
+    let pages = report_pages(&meter, [destination.page_report(), Ok(None)]);
+    Report { pages, ..Inspection::report(&meter, cancel) }
 }
 
 /// The next lines of a manifest, without those that cannot be read; `None` at the end.

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use haul_core::location::{SmbServer, SshHost};
 use haul_core::{
-    BufferPool, Error, ErrorKind, Links, Location, ObjectPlace, Ops, Place, Result, Side, Sink, SinkOptions,
-    Source,
+    BufferPool, Error, ErrorKind, Links, Location, ObjectPlace, Ops, PageChecks, Place, Result, Side, Sink,
+    SinkOptions, Source, SourceOptions,
 };
 use haul_engine::MetadataChanges;
 use haul_index::Index;
@@ -46,6 +46,8 @@ pub struct Ends {
     note: Note,
     /// The index of the source.
     index: Option<Arc<Index>>,
+    /// Which pages of database files the sources check.
+    pages: Option<PageChecks>,
     /// Cancels requests to stores.
     cancel: Arc<AtomicBool>,
     /// Whether a store copies objects within a bucket itself.
@@ -73,6 +75,7 @@ impl Ends {
             config,
             note,
             index: None,
+            pages: None,
             cancel,
             copies_within_store: true,
             stores: Vec::new(),
@@ -87,6 +90,11 @@ impl Ends {
     /// Uses this index for the local source.
     pub(crate) fn use_index(&mut self, index: Option<Arc<Index>>) {
         self.index = index;
+    }
+
+    /// The sources that are opened from now on check pages of database files.
+    pub fn check_pages(&mut self, pages: Option<PageChecks>) {
+        self.pages = pages;
     }
 
     /// Reads all content, so that each file has a digest: lets no store copy objects itself.
@@ -163,6 +171,7 @@ impl Ends {
     /// [`ErrorKind::Unreachable`] and the like if the host cannot be reached; errors of resolving the path.
     pub fn source(&mut self, at: &Location, place: &Place, links: Links) -> Result<Arc<dyn Source>> {
         let ops = Arc::clone(&self.config.ops.source);
+        self.check_reader(at)?;
         if let Location::Object(object) = at {
             if links.are_followed() {
                 let cause = "a store only records where links point, so none can be followed";
@@ -172,9 +181,19 @@ impl Ends {
             return haul_store::open_source(&client, place, Detail::Full, &self.config.pool);
         }
         if let (Location::Local(_), Some(index), Links::Kept) = (at, &self.index, links) {
-            return haul_local::open_indexed_source(place, &self.config.pool, &ops, index);
+            return haul_local::open_indexed_source(place, &self.config.pool, &ops, index, self.pages);
         }
-        self.read(at, place, links, &ops)
+        self.read(at, place, SourceOptions { links, pages: self.pages }, &ops)
+    }
+
+    /// Refuses to check pages where haul does not read the files itself.
+    fn check_reader(&mut self, at: &Location) -> Result<()> {
+        if self.pages.is_none() || matches!(at, Location::Local(_)) || self.is_peer(at)? {
+            return Ok(());
+        }
+        let cause = "haul checks pages only where it reads the files itself: here, or on a host with haul";
+        let hint = "install haul on that host, or omit the option";
+        Err(usage("use --pages", cause).on(at.to_string()).with_hint(hint))
     }
 
     /// Opens a destination as a source, to list what it has.
@@ -187,23 +206,23 @@ impl Ends {
             let client = self.store(object, Side::Destination)?;
             return haul_store::open_source(&client, place, Detail::Names, &self.config.pool);
         }
-        self.read(at, place, Links::Kept, &ops)
+        self.read(at, place, Links::Kept.into(), &ops)
     }
 
     pub(crate) fn read(
         &mut self,
         at: &Location,
         place: &Place,
-        links: Links,
+        options: SourceOptions,
         ops: &Arc<Ops>,
     ) -> Result<Arc<dyn Source>> {
         if let Location::Smb { server, .. } = at {
-            return self.share(server)?.open_source(place, links);
+            return self.share(server)?.open_source(place, options.links);
         }
         match self.remote(at)? {
-            None => haul_local::open_source(place, links, false, &self.config.pool, ops),
-            Some(Remote::Peer(peer)) => peer.open_source(place, links),
-            Some(Remote::Sftp(sftp)) => sftp.open_source(place, links),
+            None => haul_local::open_source(place, options, false, &self.config.pool, ops),
+            Some(Remote::Peer(peer)) => peer.open_source(place, options),
+            Some(Remote::Sftp(sftp)) => sftp.open_source(place, options.links),
         }
     }
 
@@ -261,7 +280,8 @@ impl Ends {
                     new.insert(Broker::introduce(number, &reader, &writer, config, note)?)
                 }
             };
-            return writer.open_sink_of(place, options, pair, (from, links));
+            let read = SourceOptions { links, pages: self.pages };
+            return writer.open_sink_of(place, options, pair, (from, read));
         }
         if let Location::Object(to) = at {
             let same_bucket = self.copies_within_store && is_same_bucket(source, at);

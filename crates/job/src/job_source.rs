@@ -9,8 +9,8 @@ use std::time::Duration;
 use haul_core::filter::Above;
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Batch, BatchData, Digest, Entry, HungOperation, Limiter, PageHashes, RelPath, Result, Said, ScanBatch,
-    ScanOptions, Sha256, Source, SourceCaps, Traffic,
+    Batch, BatchData, Digest, Entry, HungOperation, Limiter, PageHashes, PageReport, RelPath, Result, Said,
+    ScanBatch, ScanOptions, Sha256, Source, SourceCaps, Traffic,
 };
 use haul_engine::Cancel;
 
@@ -110,6 +110,10 @@ impl Source for JobSource {
 
     fn said(&self, from: u64) -> Result<Said> {
         self.source.said(from)
+    }
+
+    fn page_report(&self) -> Result<Option<PageReport>> {
+        self.source.page_report()
     }
 
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {

@@ -14,6 +14,7 @@ pub fn merge(whole: &mut Report, part: Report) {
         not_removed,
         kept,
         refused,
+        pages,
         seconds: _,
     } = part;
     whole.totals.add(&totals);
@@ -24,6 +25,9 @@ pub fn merge(whole: &mut Report, part: Report) {
     whole.corrupt += corrupt;
     whole.kept += kept;
     whole.refused |= refused;
+    if let Some(pages) = pages {
+        whole.pages.get_or_insert_default().add(&pages);
+    }
     whole.not_removed = whole.not_removed.take().or(not_removed);
 }
 

@@ -16,6 +16,8 @@ pub trait Observer: Send + Sync {
     fn sha256(&self, _name: &[u8], _digest: Option<Digest>) {}
     /// An entry failed.
     fn failed(&self, name: &[u8], error: &Error);
+    /// A page of a database file does not match its checksum.
+    fn bad_page(&self, _name: &[u8], _page: u64) {}
     /// A message for the user.
     fn note(&self, text: &str);
     /// A message for the user about a problem; shown even if messages are off.

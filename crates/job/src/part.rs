@@ -76,6 +76,7 @@ impl Reporter for PartReporter<'_> {
                 self.observer.failed(failure.error.subject(), &failure.error);
             }
             Event::Failed(failure) => self.observer.failed(&self.name(&failure.path), &failure.error),
+            Event::BadPage(bad) => self.observer.bad_page(&self.name(&bad.path), bad.page),
             Event::Note(text) => self.observer.note(text),
             Event::Warning(text) => self.observer.warn(text),
         }

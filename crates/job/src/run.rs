@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_core::{
-    Compare, Error, ErrorKind, Links, Location, Pace, Place, ReferencePurpose, Report, Result, ScanOptions,
-    Side, SinkOptions, Source,
+    Compare, Error, ErrorKind, Links, Location, Pace, PageChecks, Place, ReferencePurpose, Report, Result,
+    ScanOptions, Side, SinkOptions, Source,
 };
 use haul_engine::RateHandle;
 use haul_engine::{
@@ -56,6 +56,8 @@ pub struct Request {
     pub nice: bool,
     /// Report the digest of each file. Requires [`Compare::Checksum`].
     pub digests: bool,
+    /// The sources check pages of database files.
+    pub pages: Option<PageChecks>,
     /// Report the SHA-256 of each file, too. Requires `digests`.
     pub sha256: bool,
     /// Keep an index of the source.
@@ -140,6 +142,7 @@ impl CopyJob {
         let mut ends = Ends::new(config, Arc::clone(&note), cancel.flag());
         let opened = index.as_ref().map(|index| index.open(&**observer));
         ends.use_index(opened.clone());
+        ends.check_pages(request.pages);
         if request.digests {
             ends.read_all_content();
         }

@@ -35,7 +35,7 @@ fn error(kind: ErrorKind, side: Side, at: &Location, cause: &str) -> Error {
 pub fn open_file(ends: &mut Ends, at: &Location) -> Result<ReadFile> {
     let refuse = |kind, cause: &str| error(kind, Side::Source, at, cause);
     let ops = ends.source_ops();
-    let source = ends.read(at, &source_place(at), Links::Followed, &ops)?;
+    let source = ends.read(at, &source_place(at), Links::Followed.into(), &ops)?;
     let Some(entry) = source.root().map_err(|error| at_host(error, at))? else {
         let error = refuse(ErrorKind::NotFound, "no such file");
         let is_pattern = at.name().iter().any(|byte| matches!(byte, b'*' | b'?' | b'['));
@@ -84,7 +84,7 @@ pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
     let place = Place { path: parent.to_vec(), root: PlaceRoot::Exactly };
     let shown = haul_core::path::printable(if parent.is_empty() { b"~" } else { parent });
     let ops = ends.destination_ops();
-    let there = ends.read(at, &place, Links::Kept, &ops)?;
+    let there = ends.read(at, &place, Links::Kept.into(), &ops)?;
     match there.root().map_err(|error| at_host(error, at))? {
         None => {
             let cause = format!("the folder {shown} does not exist");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use haul_core::buffer::BUFFER_LEN;
 use haul_core::digest::{MAX_FILE_LEN, part_count, slice_count};
+use haul_core::page_checks::{MAX_BAD_PAGES, MAX_UNCHECKED};
 use haul_core::probe::{MAX_SAMPLES, ProbeTask};
 use haul_core::program::MAX_SAID;
 use haul_core::slice::MAX_BATCH_SLICES;
@@ -97,6 +98,11 @@ pub fn response(
         (Response::Scan(part), None) if payload_len == 0 => scan_part(&part.found),
         (Response::Finish(report), None) if report.notes.len() > MAX_NOTES => {
             Err(FrameError::Rule("too many notes"))
+        }
+        (Response::PageReport(Some(report)), None)
+            if report.named.len() > MAX_BAD_PAGES || report.unchecked.len() > MAX_UNCHECKED =>
+        {
+            Err(FrameError::Rule("more bad pages than a source names"))
         }
         // A batch is read once, into one buffer.
         (Response::Fetched { wire_bytes, matched_bytes, streams, .. }, None)

@@ -11,9 +11,9 @@ use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::ScanBatch;
 use haul_core::text::shown;
 use haul_core::{
-    Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, HungOperation, IpFamily, Links,
-    Method, Offer, Outcome, Packing, PageHashes, Place, Pressure, Program, RelPath, Result, Said,
-    ScanOptions, Sha256, SinkOptions, SliceData,
+    Answer, Batch, Compress, Digest, Entry, Error, FinishReport, HardLink, HungOperation, IpFamily, Method,
+    Offer, Outcome, Packing, PageHashes, PageReport, Place, Pressure, Program, RelPath, Result, Said,
+    ScanOptions, Sha256, SinkOptions, SliceData, SourceOptions,
 };
 use serde::{Deserialize, Serialize};
 
@@ -63,8 +63,8 @@ pub enum Request {
         root: RootId,
         /// Its location.
         place: Place,
-        /// What it does with symbolic links.
-        links: Links,
+        /// Its options.
+        options: SourceOptions,
     },
     /// Opens a sink. Does nothing if the number is open already.
     OpenSink {
@@ -349,6 +349,11 @@ pub enum Request {
         /// The source.
         root: RootId,
     },
+    /// [`haul_core::Source::page_report`].
+    PageReport {
+        /// The source.
+        root: RootId,
+    },
 }
 
 /// A part of a scan.
@@ -434,4 +439,6 @@ pub enum Response {
     Sha256(Vec<Result<Sha256>>),
     /// To [`Request::Said`].
     Said(Said),
+    /// To [`Request::PageReport`].
+    PageReport(Option<PageReport>),
 }

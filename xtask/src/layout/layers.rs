@@ -8,7 +8,16 @@ use super::tree::Tree;
 /// on another end, and neither the engine nor an end on the other.
 const LAYERS: [&[&str]; 8] = [
     &["haul-core", "haul-spool", "haul-state", "haul-slowfs"],
-    &["haul-threads", "haul-wire", "haul-codec", "haul-index", "haul-members", "haul-plan", "haul-probe"],
+    &[
+        "haul-threads",
+        "haul-wire",
+        "haul-codec",
+        "haul-index",
+        "haul-members",
+        "haul-pages",
+        "haul-plan",
+        "haul-probe",
+    ],
     &["haul-transport", "haul-object", "haul-testkit"],
     &["haul-ssh", "haul-ends", "haul-streams"],
     &[

@@ -69,7 +69,12 @@ impl World {
 pub(super) struct MemEnds(pub(super) Arc<World>);
 
 impl Ends for MemEnds {
-    fn source(&self, place: &Place, _: haul_core::Links, pool: &BufferPool) -> Result<Arc<dyn Source>> {
+    fn source(
+        &self,
+        place: &Place,
+        _: haul_core::SourceOptions,
+        pool: &BufferPool,
+    ) -> Result<Arc<dyn Source>> {
         if place.path == b"/missing" {
             return Err(Error::new(ErrorKind::PermissionDenied, Side::Source, "open", "no").on(&place.path));
         }

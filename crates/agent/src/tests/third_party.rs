@@ -41,7 +41,7 @@ impl Pair {
         fs::create_dir_all(from.root()).unwrap();
         let broker = Broker::introduce(7, reader, writer, config, notes.note()).unwrap();
         let source = reader.open_source(&from.place(), Links::Kept).unwrap();
-        let at = (&from.place(), Links::Kept);
+        let at = (&from.place(), Links::Kept.into());
         let options = SinkOptions { delta: Delta::Always, ..SinkOptions::default() };
         let sink = writer.open_sink_of(&to.place(), &options, &broker, at).unwrap();
         Self { from, to, source, sink, notes, _broker: broker }

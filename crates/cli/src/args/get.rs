@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{
     CompressArgs, ConnectionArgs, DecodeArgs, GivenArgs, HostArgs, ManifestArgs, MemoryArgs, OutputArgs,
-    StoreArgs,
+    PagesArgs, StoreArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -57,6 +57,8 @@ pub(crate) struct GetArgs {
     pub(crate) merge: bool,
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
+    #[command(flatten)]
+    pub(crate) pages: PagesArgs,
     #[command(flatten)]
     pub(crate) given: GivenArgs,
     #[command(flatten)]

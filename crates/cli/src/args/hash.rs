@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{FilterArgs, GivenArgs, LinkArgs, LinksArgs, StoreEndArgs};
+use super::{FilterArgs, GivenArgs, LinkArgs, LinksArgs, PagesArgs, StoreEndArgs};
 use crate::values::ManifestFormat;
 
 const EXAMPLES: &str = "\
@@ -31,6 +31,8 @@ pub(crate) struct HashArgs {
     pub(crate) filter: FilterArgs,
     #[command(flatten)]
     pub(crate) links: LinksArgs,
+    #[command(flatten)]
+    pub(crate) pages: PagesArgs,
     #[command(flatten)]
     pub(crate) given: GivenArgs,
     #[command(flatten)]

@@ -34,6 +34,7 @@ mod object;
 mod older;
 mod opposites;
 mod output;
+mod pages;
 mod parse;
 mod pipe;
 mod plan;
@@ -98,6 +99,7 @@ pub(crate) use object::{AddressArgs, MemoryArgs, ObjectArgs, StoreArgs, StoreEnd
 pub(crate) use older::OlderArgs;
 pub(crate) use opposites::opposite;
 pub(crate) use output::OutputArgs;
+pub(crate) use pages::PagesArgs;
 #[cfg(test)]
 pub(crate) use parse::parse;
 pub(crate) use parse::{Settled, Typed, command, is_settable, parse_with};

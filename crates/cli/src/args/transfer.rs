@@ -6,7 +6,8 @@ use clap::{Args, ValueEnum};
 
 use super::{
     AcceptedArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, GivenArgs, IndexArgs, LimitArgs, LinkArgs,
-    LinksArgs, LockedArgs, OlderArgs, OutputArgs, PreserveArgs, StoreEndArgs, StoredArgs, TrustArgs,
+    LinksArgs, LockedArgs, OlderArgs, OutputArgs, PagesArgs, PreserveArgs, StoreEndArgs, StoredArgs,
+    TrustArgs,
 };
 use crate::values::{ManifestFormat, parse_window};
 
@@ -111,6 +112,8 @@ pub(crate) struct TransferArgs {
     pub(crate) atomic: bool,
     #[command(flatten)]
     pub(crate) older: OlderArgs,
+    #[command(flatten)]
+    pub(crate) pages: PagesArgs,
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
     #[command(flatten)]

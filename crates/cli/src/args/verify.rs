@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{
-    AcceptedArgs, FilterArgs, GivenArgs, LinkArgs, LinksArgs, ListArgs, OutputArgs, PreserveArgs,
+    AcceptedArgs, FilterArgs, GivenArgs, LinkArgs, LinksArgs, ListArgs, OutputArgs, PagesArgs, PreserveArgs,
     StoreEndArgs, TrustArgs,
 };
 use crate::values::{ManifestFormat, parse_window};
@@ -62,6 +62,8 @@ pub(crate) struct VerifyArgs {
     pub(crate) owner_by_name: bool,
     #[command(flatten)]
     pub(crate) preserve: PreserveArgs,
+    #[command(flatten)]
+    pub(crate) pages: PagesArgs,
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
     #[command(flatten)]

@@ -33,6 +33,7 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
     let (console, cancel) = start_run(output, &start)?;
     let mut ends = ends_of_run(link.config, &console, &cancel);
     let lines = Lines::stdout();
+    ends.check_pages(args.pages.checks());
     let mut hash = || -> Result<Report> {
         let mut report = Report::default();
         let sources = open_sources(&mut ends, &at, args.links.links())?;

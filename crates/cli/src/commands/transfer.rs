@@ -109,6 +109,7 @@ fn request(transfer: &Transfer<'_>) -> Result<Request> {
         nice: args.limits.nice,
         index: index.map(|file| IndexRequest { file, refresh: args.index.index_refresh }),
         delete: transfer.delete,
+        pages: args.pages.checks(),
         digests: args.manifest.is_some(),
         sha256: args.manifest.is_some() && args.manifest_format == ManifestFormat::Sha256,
         remove_sources: transfer.remove_sources,

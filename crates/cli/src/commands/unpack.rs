@@ -130,7 +130,7 @@ fn into_folder(
     let Opened { stream, mut ends, .. } = opened;
     let has_metadata = stream.index.members.iter().any(|member| member.head.metadata.is_some());
     let state = stream.state;
-    let source = MemberSource::new(stream, &patterns(args), BufferPool::new(memory))?;
+    let source = MemberSource::new(stream, &patterns(args), BufferPool::new(memory), args.pages.checks())?;
     let mark = Mark::set(dir, &state, args.merge)?;
     let at = Location::Local(dir.as_os_str().to_owned().into_vec());
     let mut report = unpack(&mut ends, Arc::new(source), &at, has_metadata, &**console, cancel)?;
@@ -153,7 +153,7 @@ fn one(
     let Opened { stream, ends, .. } = opened;
     let state = stream.state;
     let pool = BufferPool::new(memory);
-    let source = MemberSource::new(stream, &patterns(args), pool.clone())?;
+    let source = MemberSource::new(stream, &patterns(args), pool.clone(), None)?;
     let files: Vec<_> = source.entries().iter().filter(|entry| entry.is_file()).cloned().collect();
     let [entry] = &files[..] else {
         let cause = format!("{} files match, and one is expected", files.len());

@@ -52,7 +52,8 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
     let files_from = list.map(|file| read_paths(file, args.filter.from0)).transpose()?;
     let (console, cancel) =
         start_run(asked_for_progress(output_settings(&args.output), &args.accepted), &start)?;
-    let ends = ends_of_run(link.config, &console, &cancel);
+    let mut ends = ends_of_run(link.config, &console, &cancel);
+    ends.check_pages(args.pages.checks());
     let signers = args.allowed_signers.as_deref();
     let mut verify = Verify { ends, destination, console, cancel, differences: Differences::default() };
     let report = match (&source, &args.manifest) {
@@ -85,6 +86,8 @@ impl Verify {
     ) -> Result<Report> {
         let mut report = Report::default();
         let mut sources = open_sources(&mut self.ends, at, links)?;
+        // What is equal at DST has the same pages.
+        self.ends.check_pages(None);
         let count = sources.len();
         let listed = files_from.is_some();
         if listed {

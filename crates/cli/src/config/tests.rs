@@ -206,7 +206,7 @@ fn words_of_other_tools_count_as_typed() {
 /// Every option that settings can give does in a file what it does on the command line.
 #[test]
 fn each_option_in_a_file_is_as_on_the_command_line() {
-    const VALUES: [&str; 21] = [
+    const VALUES: [&str; 22] = [
         "2024-05-01",
         "true",
         "5",
@@ -227,6 +227,7 @@ fn each_option_in_a_file_is_as_on_the_command_line() {
         "names",
         "a=b",
         "a:b",
+        "innodb",
         "sha256",
     ];
     let mut all = crate::args::command();

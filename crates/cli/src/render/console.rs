@@ -281,6 +281,11 @@ impl Observer for Console {
         self.view.failed(name, error, live);
     }
 
+    fn bad_page(&self, name: &[u8], page: u64) {
+        self.log(|| format!("bad page: {} page {page}", shown(name)));
+        self.view.bad_page(name, page);
+    }
+
     fn note(&self, text: &str) {
         self.log(|| format!("note: {}", without_errno(text)));
         if !self.settings.quiet {

@@ -14,7 +14,7 @@ pub(super) use name::Name;
 pub(crate) use probe::Cpu;
 
 use haul_core::event::{Action, Content, Done};
-use haul_core::{Error, ErrorKind, MetaNote, Phase, Progress, Side, Totals};
+use haul_core::{Error, ErrorKind, MetaNote, PageCounts, Phase, Progress, Side, Totals};
 use haul_job::RequestCounts;
 use haul_probe::doctor::Finding;
 use haul_probe::model::Estimate;
@@ -102,6 +102,11 @@ enum Line<'a> {
         #[serde(skip_serializing_if = "str::is_empty")]
         detail: &'a str,
     },
+    BadPage {
+        #[serde(flatten)]
+        name: Name,
+        page: u64,
+    },
     Note {
         text: &'a str,
     },
@@ -146,6 +151,8 @@ enum Line<'a> {
         blake3: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         index: Option<IndexUse>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pages: Option<PageCounts>,
         #[serde(skip_serializing_if = "Option::is_none")]
         not_removed: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -247,6 +254,10 @@ impl View for Json {
         self.write(&Line::Difference { difference, name: Name::new(name), detail });
     }
 
+    fn bad_page(&self, name: &[u8], page: u64) {
+        self.write(&Line::BadPage { name: Name::new(name), page });
+    }
+
     fn note(&self, text: &str) {
         self.write_now(&Line::Note { text });
     }
@@ -321,6 +332,7 @@ fn summary_line(summary: &Summary) -> Line<'_> {
             folders_known: index.from_index,
             oldest_seconds: index.oldest.as_secs(),
         }),
+        pages: report.pages,
         not_removed: report.not_removed.as_deref(),
         manifest: summary.manifest.as_ref().and_then(|manifest| manifest.as_ref().ok()),
         error: report.fatal.as_ref().map(Failed::new),

@@ -92,6 +92,10 @@ impl View for People {
         self.line(&format!("{}\n", difference_line(difference, name, detail)));
     }
 
+    fn bad_page(&self, name: &[u8], page: u64) {
+        self.tell(&format!("haul: bad page: {} page {page}\n", shown(name)));
+    }
+
     fn note(&self, text: &str) {
         self.tell(&format!("haul: {text}\n"));
     }

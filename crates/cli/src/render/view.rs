@@ -42,6 +42,8 @@ pub(super) trait View: Send + Sync {
     fn failed(&self, name: &[u8], error: &Error, live: bool);
     /// Shows a difference between source and destination.
     fn difference(&self, difference: Difference, name: &[u8], detail: &str);
+    /// A page of a database file does not match its checksum.
+    fn bad_page(&self, name: &[u8], page: u64);
     /// A message for the user.
     fn note(&self, text: &str);
     /// Shows the result of a probe.

@@ -64,6 +64,10 @@ pub(crate) fn check_get(args: &GetArgs, at: &Location) -> Result<()> {
         let hint = "use `haul copy SRC DST` for another place; write ./NAME if the name has a colon";
         return Err(error.on(file.as_os_str().as_bytes()).with_hint(hint));
     }
+    if args.pages.checks().is_some() && args.unpack.is_none() {
+        let error = usage("use --pages", "only the members of a stream are files of databases");
+        return Err(error.with_hint("use it with --unpack DIR, or omit it"));
+    }
     if args.output.json && args.file.is_none() && args.unpack.is_none() {
         return Err(usage("write JSON", "the content goes to standard output: give a FILE"));
     }

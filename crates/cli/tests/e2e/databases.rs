@@ -32,6 +32,11 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(data: &Path) -> Self {
+        Self::start_with(data, &[])
+    }
+
+    /// With further options.
+    pub(crate) fn start_with(data: &Path, options: &[&str]) -> Self {
         let run = Scratch::new();
         let socket = run.join("s");
         let path = |option: &str, path: &Path| format!("--{option}={}", path.display());
@@ -50,6 +55,7 @@ impl Server {
                 "--innodb-buffer-pool-size=96M",
             ])
             .args(["--innodb-flush-log-at-trx-commit=0", "--skip-log-bin", "--innodb-log-file-size=32M"])
+            .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -100,8 +106,8 @@ pub(crate) type Tables = [(&'static str, u32)];
 
 const TABLES: &Tables = &[("huge", 260_000), ("middle", 60_000), ("small", 2_000), ("tiny", 3)];
 
-/// Makes a data directory and tells the checksums of its tables: with [`TABLES`], of some 250 MB.
-pub(crate) fn fill(data: &Path, tables: &Tables) -> String {
+/// Makes an empty data directory.
+pub(crate) fn install(data: &Path) {
     let temporary = Scratch::new();
     let installed = Command::new("mariadb-install-db")
         .env("TMPDIR", temporary.path())
@@ -112,6 +118,11 @@ pub(crate) fn fill(data: &Path, tables: &Tables) -> String {
         .unwrap();
     assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
     fs::set_permissions(data, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+/// Makes a data directory and tells the checksums of its tables: with [`TABLES`], of some 250 MB.
+pub(crate) fn fill(data: &Path, tables: &Tables) -> String {
+    install(data);
     let server = Server::start(data);
     server.query("create database shop");
     for (table, rows) in tables {

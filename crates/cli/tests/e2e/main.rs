@@ -25,6 +25,7 @@ mod compression;
 mod config;
 mod copy_links;
 mod crash;
+mod database_pages;
 mod databases;
 mod deeptrees;
 mod delta;
@@ -231,6 +232,7 @@ fn main() -> ExitCode {
         copy_links::cases(),
         clients::cases(),
         reach::cases(),
+        database_pages::cases(),
         databases::cases(),
         file_streams::cases(),
         pipes::cases(),

@@ -22,7 +22,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// A program of the server's. It does not run as root, for which Debian has a user.
-fn program(name: &str) -> Command {
+pub(crate) fn program(name: &str) -> Command {
     let path = postgres_bin().expect("it was asked for").join(name);
     if !is_root() {
         return Command::new(path);
@@ -35,7 +35,7 @@ fn program(name: &str) -> Command {
 }
 
 /// Gives a folder and all in it to who runs the server.
-fn hand_over(path: &Path) {
+pub(crate) fn hand_over(path: &Path) {
     if is_root() {
         tool(Command::new("chown").args(["-R", "postgres:postgres"]).arg(path));
     }

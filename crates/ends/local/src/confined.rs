@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haul_core::{
-    BufferPool, Error, ErrorKind, Links, Ops, Place, PlaceRoot, RelPath, Result, Side, Sink, SinkOptions,
-    Source,
+    BufferPool, Error, ErrorKind, Ops, Place, PlaceRoot, RelPath, Result, Side, Sink, SinkOptions, Source,
+    SourceOptions,
 };
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -53,14 +53,14 @@ impl Confined {
     pub fn source(
         &self,
         place: &Place,
-        links: Links,
+        options: SourceOptions,
         pool: &BufferPool,
         ops: &Arc<Ops>,
     ) -> Result<Arc<dyn Source>> {
         let base = self.base(place, false)?;
-        let follow = if links.are_followed() { self.fence(&base)? } else { Follow::Never };
+        let follow = if options.links.are_followed() { self.fence(&base)? } else { Follow::Never };
         let root = Root::new(base, Side::Source, Arc::clone(ops)).following(follow);
-        Ok(Arc::new(LocalSource::new(root, pool.clone(), None)))
+        Ok(Arc::new(LocalSource::new(root, pool.clone(), None).checking(options.pages)))
     }
 
     /// Opens a sink in the directory. With `keeps`, nothing that exists is replaced, changed or removed.
@@ -242,7 +242,8 @@ mod tests {
         for (place, name) in [("sub/tree/", PlaceRoot::Exactly), ("sub", PlaceRoot::Inside(b"tree".to_vec()))]
         {
             let place = self::place(place, name);
-            let source = confined.source(&place, Links::Followed, &pool, &Arc::default()).unwrap();
+            let source =
+                confined.source(&place, haul_core::Links::Followed.into(), &pool, &Arc::default()).unwrap();
             let digest = |name: &str| {
                 let path = RelPath::new(name.as_bytes()).unwrap();
                 let found = source.lookup(std::slice::from_ref(&path)).unwrap().remove(0);

@@ -29,7 +29,7 @@ mod walk;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haul_core::{BufferPool, Links, Ops, Place, Result, Side, Sink, SinkOptions, Source};
+use haul_core::{BufferPool, Ops, PageChecks, Place, Result, Side, Sink, SinkOptions, Source, SourceOptions};
 
 pub use confined::Confined;
 use haul_index::Index;
@@ -41,7 +41,7 @@ use path::place;
 use path::root::Root;
 
 /// Opens a source, whose operations are limited by `ops`. Links above the root are always followed, those at and below
-/// it as `links` says. With `remote`, another machine asks, and a leading `~` is a
+/// it as the options say. With `remote`, another machine asks, and a leading `~` is a
 /// home directory.
 ///
 /// # Errors
@@ -49,14 +49,15 @@ use path::root::Root;
 /// it.
 pub fn open_source(
     place: &Place,
-    links: Links,
+    options: impl Into<SourceOptions>,
     remote: bool,
     pool: &BufferPool,
     ops: &Arc<Ops>,
 ) -> Result<Arc<dyn Source>> {
-    let follow = if links.are_followed() { Follow::Anywhere } else { Follow::Never };
+    let options = options.into();
+    let follow = if options.links.are_followed() { Follow::Anywhere } else { Follow::Never };
     let root = Root::new(place::resolve(place, remote)?, Side::Source, Arc::clone(ops)).following(follow);
-    Ok(Arc::new(source::LocalSource::new(root, pool.clone(), None)))
+    Ok(Arc::new(source::LocalSource::new(root, pool.clone(), None).checking(options.pages)))
 }
 
 /// Opens a source on this machine with the index of an earlier run.
@@ -68,9 +69,11 @@ pub fn open_indexed_source(
     pool: &BufferPool,
     ops: &Arc<Ops>,
     index: &Arc<Index>,
+    pages: Option<PageChecks>,
 ) -> Result<Arc<dyn Source>> {
     let root = Root::new(place::resolve(place, false)?, Side::Source, Arc::clone(ops));
-    Ok(Arc::new(source::LocalSource::new(root, pool.clone(), Some(Arc::clone(index)))))
+    let source = source::LocalSource::new(root, pool.clone(), Some(Arc::clone(index)));
+    Ok(Arc::new(source.checking(pages)))
 }
 
 /// Opens a sink. Missing directories above the root are made with the first entry.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use haul_core::filter::Above;
 use haul_core::source::{ScanVisit, removes_no_targets};
 use haul_core::{
-    Batch, BatchData, BufferPool, Digest, Entry, HungOperation, PageHashes, RelPath, Result, ScanOptions,
-    Sha256, Source, SourceCaps,
+    Batch, BatchData, BufferPool, Digest, Entry, HungOperation, PageChecks, PageHashes, PageReport, RelPath,
+    Result, ScanOptions, Sha256, Source, SourceCaps,
 };
 use haul_index::Index;
 use rustix::io::Errno;
@@ -58,6 +58,12 @@ impl LocalSource {
         Self { tree, reader, threads, prefetch: DirPrefetch::default(), index, removals: Removals::default() }
     }
 
+    /// The same, checking pages of database files.
+    pub(crate) fn checking(mut self, pages: Option<PageChecks>) -> Self {
+        self.reader.check_pages(pages);
+        self
+    }
+
     fn look(&self, path: &RelPath) -> Result<Option<Entry>> {
         let _doing = self.tree.doing("look at", path);
         let root = &self.tree.root;
@@ -78,7 +84,8 @@ impl Source for LocalSource {
             parts: true,
             delta: true,
             prehash: true,
-            local_files: true,
+            // A clone is not read, so its pages would not be checked.
+            local_files: self.reader.pages().is_none(),
             removes,
             ..SourceCaps::default()
         }
@@ -129,11 +136,13 @@ impl Source for LocalSource {
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
-        Ok(ThreadPool::fixed(HASH_THREADS).each(paths, |path| digest::of_path(&self.tree.root, path)))
+        Ok(ThreadPool::fixed(HASH_THREADS)
+            .each(paths, |path| digest::of_path(&self.tree.root, path, self.reader.pages())))
     }
 
     fn sha256(&self, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
-        Ok(ThreadPool::fixed(HASH_THREADS).each(paths, |path| digest::sha256_of_path(&self.tree.root, path)))
+        Ok(ThreadPool::fixed(HASH_THREADS)
+            .each(paths, |path| digest::sha256_of_path(&self.tree.root, path, self.reader.pages())))
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
@@ -145,6 +154,10 @@ impl Source for LocalSource {
             return Ok(self.threads.each(entries, |entry| self.removals.remove(&self.tree, entry)));
         }
         Ok(entries.iter().map(|entry| self.removals.remove(&self.tree, entry)).collect())
+    }
+
+    fn page_report(&self) -> Result<Option<PageReport>> {
+        Ok(self.reader.pages().map(|pages| pages.report()))
     }
 
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haul_core::owner_map::OwnerName;
-use haul_core::{Links, Place, Program, Result, Sink, SinkOptions, Source, SourceCaps};
+use haul_core::{Place, Program, Result, Sink, SinkOptions, Source, SourceCaps, SourceOptions};
 use haul_wire::{Request, Response};
 
 use super::peer::{Peer, unexpected_answer};
@@ -17,9 +17,14 @@ impl Peer {
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub fn open_source(self: &Arc<Self>, place: &Place, links: Links) -> Result<Arc<dyn Source>> {
-        let root = self.open(|root| Request::OpenSource { root, place: place.clone(), links })?;
-        let removes = !links.are_followed();
+    pub fn open_source(
+        self: &Arc<Self>,
+        place: &Place,
+        options: impl Into<SourceOptions>,
+    ) -> Result<Arc<dyn Source>> {
+        let options = options.into();
+        let root = self.open(|root| Request::OpenSource { root, place: place.clone(), options })?;
+        let removes = !options.links.are_followed();
         let caps = SourceCaps { parts: true, delta: true, removes, ..SourceCaps::default() };
         Ok(Arc::new(PeerSource { root: Root::new(self, root), caps }))
     }
@@ -73,9 +78,13 @@ impl Peer {
         place: &Place,
         options: &SinkOptions,
         broker: &Broker,
-        (source, links): (&Place, Links),
+        (source, options_of_source): (&Place, SourceOptions),
     ) -> Result<Arc<dyn Sink>> {
-        let root = broker.source().open(|root| Request::OpenSource { root, place: source.clone(), links })?;
+        let root = broker.source().open(|root| Request::OpenSource {
+            root,
+            place: source.clone(),
+            options: options_of_source,
+        })?;
         let source = Root::new(broker.source(), root);
         let root =
             self.open(|root| Request::OpenSink { root, place: place.clone(), options: options.clone() })?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_core::{HungOperation, Result, Said, Traffic};
+use haul_core::{HungOperation, PageReport, Result, Said, Traffic};
 use haul_wire::{Kind, Request, RootId, encode};
 
 use super::peer::{Peer, only};
@@ -39,6 +39,14 @@ impl Root {
     /// If the remote end cannot be asked.
     pub(super) fn said(&self, from: u64) -> Result<Said> {
         self.peer.ask(&Request::Said { root: self.id, from }, only!(Said))
+    }
+
+    /// What this root, a source, has found out about pages.
+    ///
+    /// # Errors
+    /// If the remote end cannot be asked.
+    pub(super) fn page_report(&self) -> Result<Option<PageReport>> {
+        self.peer.ask(&Request::PageReport { root: self.id }, only!(PageReport))
     }
 
     /// Whether operations wait because of the limit on operations per second, as far as the remote end has reported it.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use haul_codec::Packed;
 use haul_core::{
     Answer, Batch, BatchData, Compress, Entry, Error, FinishReport, HardLink, HungOperation, Offer,
-    PageHashes, RelPath, Result, Said, Sink, SinkCaps, Traffic, WriteDone,
+    PageHashes, PageReport, RelPath, Result, Said, Sink, SinkCaps, Traffic, WriteDone,
 };
 use haul_spool::Spool;
 use haul_wire::{Kind, Request, Response, check, encode};
@@ -227,6 +227,10 @@ impl Sink for PeerSink {
                 return Ok(report);
             }
         }
+    }
+
+    fn page_report(&self) -> Result<Option<PageReport>> {
+        self.fetcher.as_ref().map_or(Ok(None), Fetcher::page_report)
     }
 
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {

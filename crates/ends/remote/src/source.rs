@@ -10,8 +10,8 @@ use crossbeam_channel::{Receiver, Sender};
 use haul_core::filter::Above;
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Batch, BatchData, Digest, Entry, Error, HungOperation, PageHashes, RelPath, Result, Retry, Said,
-    ScanOptions, Sha256, Source, SourceCaps, Traffic,
+    Batch, BatchData, Digest, Entry, Error, HungOperation, PageHashes, PageReport, RelPath, Result, Retry,
+    Said, ScanOptions, Sha256, Source, SourceCaps, Traffic,
 };
 use haul_wire::{Kind, Request, Response, ScanId, ScanPart, encode};
 
@@ -113,6 +113,10 @@ impl Source for PeerSource {
             return self.root.peer.ask(&request(Vec::new()), only!(Removed));
         }
         self.root.peer.call_each("remove", entries, &request, &only!(Removed))
+    }
+
+    fn page_report(&self) -> Result<Option<PageReport>> {
+        self.root.page_report()
     }
 
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {

@@ -139,6 +139,14 @@ impl Queue {
         self.work.notify_one();
     }
 
+    /// Whether slices of a large file were not taken yet.
+    pub(crate) fn has_large(&self, path: &RelPath) -> bool {
+        let state = self.state.lock();
+        let mut all = state.large_files.iter().chain(state.comparing.large_files());
+        all.any(|large| large.entry.path == *path && !large.is_done())
+            || state.again.iter().any(|(entry, _)| entry.path == *path)
+    }
+
     /// Drops the slices of a large file that were not taken. Returns about how many bytes they have.
     pub(crate) fn drop_large(&self, path: &RelPath) -> u64 {
         let mut state = self.state.lock();

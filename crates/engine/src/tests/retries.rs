@@ -51,6 +51,17 @@ fn the_two_kinds_of_retries_are_counted_apart() {
 }
 
 #[test]
+fn the_rest_of_a_file_with_bad_pages_is_read_and_the_file_fails_once() {
+    let mut setup = Setup::new([file("f", 5 * SLICE_LEN), file("g", 10)], []);
+    setup.faults.plan(Call::Read, "f", 2, &error(ErrorKind::BadPages, Retry::Never));
+    let report = setup.run(options());
+    assert_eq!((report.corrupt, report.totals.failed, report.totals.copied), (1, 1, 1));
+    assert_eq!(setup.failures(), [("f".to_owned(), ErrorKind::BadPages)]);
+    assert_eq!(setup.faults.calls(Call::Read, "f"), 5, "each slice is read once");
+    assert!(!setup.has("f"));
+}
+
+#[test]
 fn a_corrupt_file_is_counted_as_corrupt() {
     let mut setup = Setup::new([file("f", 10), file("g", 10)], []);
     setup.faults.plan(Call::Write, "f", 9, &error(ErrorKind::Corrupt, Retry::Again));

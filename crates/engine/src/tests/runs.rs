@@ -31,7 +31,7 @@ impl Reporter for Events {
             }
             Event::Warning(text) => self.warnings.lock().push((*text).to_owned()),
             Event::Note(text) => self.notes.lock().push((*text).to_owned()),
-            Event::Progress(_) | Event::InFlight(_) => {}
+            Event::Progress(_) | Event::InFlight(_) | Event::BadPage(_) => {}
         }
     }
 }

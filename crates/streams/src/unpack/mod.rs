@@ -8,6 +8,7 @@ mod at;
 mod blocks;
 mod frames;
 mod open;
+mod pages;
 mod scan;
 mod source;
 

@@ -8,14 +8,15 @@ use haul_core::digest::SliceHasher;
 use haul_core::filter::matches_name;
 use haul_core::source::ScanVisit;
 use haul_core::{
-    Batch, BatchData, Buffer, BufferPool, Digest, Entry, EntryKind, Error, ErrorKind, Extent, RelPath,
-    Result, Retry, SLICE_LEN, ScanBatch, ScanOptions, Side, Slice, SliceData, Source, SourceCaps, Timestamp,
-    Traffic,
+    Batch, BatchData, Buffer, BufferPool, Digest, Entry, EntryKind, Error, ErrorKind, Extent, PageChecks,
+    PageReport, RelPath, Result, Retry, SLICE_LEN, ScanBatch, ScanOptions, Side, Slice, SliceData, Source,
+    SourceCaps, Timestamp, Traffic,
 };
 use haul_members::{Member, Piece};
 
 use super::at::StreamAt;
 use super::open::Stream;
+use super::pages::MemberPages;
 
 /// The name in the folder of an unpack that says which stream is unpacked there.
 pub const RESERVED: &[u8] = b".haul-unpack";
@@ -40,6 +41,8 @@ pub struct MemberSource {
     pieces: Vec<Arc<Vec<Piece>>>,
     places: HashMap<RelPath, usize>,
     pool: BufferPool,
+    /// Checks the pages of database files.
+    pages: Option<MemberPages>,
 }
 
 /// A piece to be read, and where it belongs.
@@ -56,7 +59,12 @@ impl MemberSource {
     ///
     /// # Errors
     /// `NotFound` if none matches, `Corrupt` if a member has a name that it may not have.
-    pub fn new(stream: Stream, patterns: &[Vec<u8>], pool: BufferPool) -> Result<Self> {
+    pub fn new(
+        stream: Stream,
+        patterns: &[Vec<u8>],
+        pool: BufferPool,
+        pages: Option<PageChecks>,
+    ) -> Result<Self> {
         let name = stream.at.name();
         let all: HashMap<&RelPath, usize> =
             stream.index.members.iter().enumerate().map(|(at, member)| (&member.head.path, at)).collect();
@@ -67,8 +75,14 @@ impl MemberSource {
                 *links.entry(to).or_default() += 1;
             }
         }
-        let mut this =
-            Self { at: stream.at, entries: Vec::new(), pieces: Vec::new(), places: HashMap::new(), pool };
+        let mut this = Self {
+            at: stream.at,
+            entries: Vec::new(),
+            pieces: Vec::new(),
+            places: HashMap::new(),
+            pool,
+            pages: pages.map(MemberPages::new),
+        };
         let pieces: Vec<Arc<Vec<Piece>>> =
             stream.index.members.iter().map(|member| Arc::new(member.pieces.clone())).collect();
         for (at, member) in stream.index.members.iter().enumerate() {
@@ -149,6 +163,29 @@ impl MemberSource {
         }
         runs.sort_by_key(|run| run.piece.at);
         Ok((extents, runs, total))
+    }
+
+    /// Up to `len` bytes, at most those of the first slice, from the beginning of a member.
+    fn head(&self, path: &RelPath, len: usize) -> Result<Vec<u8>> {
+        let unknown =
+            || Error::new(ErrorKind::NotFound, Side::Source, "read", "it is no member of the stream");
+        let place = *self.places.get(path).ok_or_else(|| unknown().on(path.as_bytes()))?;
+        let whole = usize::try_from(self.entries[place].len).unwrap_or(len).min(len);
+        let mut head = vec![0; whole];
+        let mut runs = Vec::new();
+        for piece in in_slice(&self.pieces[place], Slice::whole(0, 0)) {
+            let to = usize::try_from(piece.start).unwrap_or(whole);
+            if to < whole {
+                runs.push(Run { piece, to, slice: 0 });
+            }
+        }
+        runs.sort_by_key(|run| run.piece.at);
+        // The last piece may be longer.
+        let most = runs.iter().map(|run| run.to + run.piece.len as usize).max().unwrap_or(0);
+        head.resize(most.max(whole), 0);
+        self.fetch(&runs, &mut head)?;
+        head.truncate(whole);
+        Ok(head)
     }
 
     /// Reads these pieces, which are in order in the stream.
@@ -291,7 +328,7 @@ impl Source for MemberSource {
         let mut slices = Vec::with_capacity(extents.len());
         for (at, ((entry, slice), extents)) in batch.iter().zip(extents).enumerate() {
             let mut hasher = SliceHasher::new(entry.len, slice.start());
-            let mut hashed = 0;
+            let (mut hashed, data) = (0, from);
             for extent in &extents {
                 hasher.update_zeros(u64::from(extent.start) - hashed);
                 hasher.update(&bytes[from..from + extent.len as usize]);
@@ -301,7 +338,13 @@ impl Source for MemberSource {
             hasher.update_zeros(slice.len_in(entry.len) - hashed);
             let value = hasher.finish();
             slices.push(match bad.get(&at) {
-                None => Ok(SliceData { extents, value }),
+                None => {
+                    let head = |path: &RelPath, len: usize| self.head(path, len);
+                    let checked = self.pages.as_ref().map_or(Ok(()), |pages| {
+                        pages.check((entry, slice), &extents, &bytes[data..from], &head)
+                    });
+                    checked.map(|()| SliceData { extents, value })
+                }
                 Some(place) => {
                     let cause = format!("byte {place} of the stream and what follows has another CRC-32 than it had");
                     let error = Error::new(ErrorKind::Corrupt, Side::Source, "verify", cause);
@@ -319,6 +362,10 @@ impl Source for MemberSource {
             Error::new(ErrorKind::Unsupported, Side::Source, "hash", "a stream has no digest of its members")
         };
         Ok(paths.iter().map(|path| Err(none().on(path.as_bytes()))).collect())
+    }
+
+    fn page_report(&self) -> Result<Option<PageReport>> {
+        Ok(self.pages.as_ref().map(MemberPages::report))
     }
 
     fn streams(&self) -> u32 {

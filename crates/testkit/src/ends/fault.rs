@@ -16,8 +16,8 @@ use haul_core::source::ScanVisit;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
     Answer, Batch, BatchData, Digest, Entry, Error, FinishReport, HardLink, HungOperation, Offer, Outcome,
-    PageHashes, RelPath, Result, Said, ScanOptions, Sha256, Side, Sink, SinkCaps, Source, SourceCaps,
-    Traffic, WriteDone,
+    PageHashes, PageReport, RelPath, Result, Said, ScanOptions, Sha256, Side, Sink, SinkCaps, Source,
+    SourceCaps, Traffic, WriteDone,
 };
 
 /// A kind of call.
@@ -277,6 +277,10 @@ impl Source for FaultySource {
         self.source.said(from)
     }
 
+    fn page_report(&self) -> Result<Option<PageReport>> {
+        self.source.page_report()
+    }
+
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {
         self.source.hung(timeout)
     }
@@ -357,6 +361,10 @@ impl Sink for FaultySink {
 
     fn said(&self, from: u64) -> Result<Said> {
         self.sink.said(from)
+    }
+
+    fn page_report(&self) -> Result<Option<PageReport>> {
+        self.sink.page_report()
     }
 
     fn hung(&self, timeout: Duration) -> Vec<HungOperation> {

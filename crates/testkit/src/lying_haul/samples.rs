@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 
 use haul_core::filter::{Above, AboveFile};
+use haul_core::page_checks::Unchecked;
 use haul_core::probe::{ProbeResult, Work};
 use haul_core::source::ScanBatch;
 use haul_core::{
-    Answer, ChainingValue, Changes, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Failure,
-    FinishReport, HungOperation, Left, LeftOut, MetaNote, Method, Outcome, OwnerNames, Packing, PageHashes,
-    Pressure, RelPath, Retry, Said, Sha256, Side, SliceData, Timestamp,
+    Answer, BadPage, ChainingValue, Changes, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Failure,
+    FinishReport, HungOperation, Left, LeftOut, MetaNote, Method, Outcome, OwnerNames, Packing, PageCounts,
+    PageHashes, PageReport, Pressure, RelPath, Retry, Said, Sha256, Side, SliceData, Timestamp,
 };
 use haul_wire::{DirectAnswer, HEADER_LEN, Kind, Response, ScanPart, Welcome, encode};
 
@@ -82,7 +83,8 @@ fn responses() -> Vec<Response> {
             vec![Response::Sha256(vec![Ok(both), Err(error(Retry::Never))])]
         }
         Response::Sha256(_) => vec![Response::Said(Said { text: b"one\n".to_vec(), ended: true })],
-        Response::Said(_) => Vec::new(),
+        Response::Said(_) => vec![page_report()],
+        Response::PageReport(_) => Vec::new(),
     };
     let mut all = vec![Response::Done];
     loop {
@@ -92,6 +94,14 @@ fn responses() -> Vec<Response> {
         }
         all.extend(more);
     }
+}
+
+fn page_report() -> Response {
+    Response::PageReport(Some(PageReport {
+        counts: PageCounts { innodb: 5, postgres: 6, bad: 1, without_checksum: 2 },
+        named: vec![BadPage { path: path("told-file"), page: 3 }],
+        unchecked: vec![Unchecked { cause: EVIL.to_owned(), count: 1, example: path("told-file") }],
+    }))
 }
 
 fn welcomes() -> Vec<Welcome> {

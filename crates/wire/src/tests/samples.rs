@@ -14,11 +14,11 @@ use haul_core::probe::{
 };
 use haul_core::source::ScanBatch;
 use haul_core::{
-    Answer, Backup, Batch, ChainingValue, Changes, Compare, Compress, Digest, Entry, EntryKind, Error,
-    ErrorKind, Extent, Failure, FinishReport, HardLink, HungOperation, IpFamily, Left, LeftOut, Links,
-    MetaNote, Method, Offer, Outcome, OwnerNames, Packing, PageHashes, Place, PlaceRoot, Preserve, Pressure,
-    Program, ReferencePurpose, References, RelPath, Retry, Said, ScanOptions, Sha256, Side, SinkOptions,
-    Slice, SliceData, Timestamp,
+    Answer, Backup, BadPage, Batch, ChainingValue, Changes, Compare, Compress, Databases, Digest, Entry,
+    EntryKind, Error, ErrorKind, Extent, Failure, FinishReport, HardLink, HungOperation, IpFamily, Left,
+    LeftOut, Links, MetaNote, Method, Offer, Outcome, OwnerNames, Packing, PageChecks, PageCounts,
+    PageHashes, PageReport, Place, PlaceRoot, Preserve, Pressure, Program, ReferencePurpose, References,
+    RelPath, Retry, Said, ScanOptions, Sha256, Side, SinkOptions, Slice, SliceData, SourceOptions, Timestamp,
 };
 
 use crate::{DirectAnswer, DirectOffer, Granter, Hello, Reach, Request, Response, ScanPart, Welcome};
@@ -134,8 +134,16 @@ pub(super) fn requests() -> Vec<Request> {
     let sample = Sample { path: path("a/b"), offset: 4096, len: 300, small: true };
     vec![
         Request::Nothing,
-        Request::OpenSource { root: 1, place: place.clone(), links: Links::Kept },
-        Request::OpenSource { root: 9, place: place.clone(), links: Links::Followed },
+        Request::OpenSource { root: 1, place: place.clone(), options: Links::Kept.into() },
+        Request::OpenSource { root: 9, place: place.clone(), options: Links::Followed.into() },
+        Request::OpenSource {
+            root: 10,
+            place: place.clone(),
+            options: SourceOptions {
+                links: Links::Kept,
+                pages: Some(PageChecks { of: Databases::InnoDb, fails: true }),
+            },
+        },
         Request::OpenSink {
             root: 2,
             place: place.clone(),
@@ -238,6 +246,7 @@ pub(super) fn requests() -> Vec<Request> {
         Request::RunConsumer { root: 22, program: program() },
         Request::Said { root: 22, from: 300 },
         Request::Stop { root: 21 },
+        Request::PageReport { root: 22 },
     ]
 }
 
@@ -358,6 +367,12 @@ pub(super) fn responses() -> Vec<Response> {
         Response::Produced,
         Response::OwnerIds(vec![Some(5), None]),
         Response::Said(Said { text: b"done\n".to_vec(), ended: true }),
+        Response::PageReport(None),
+        Response::PageReport(Some(PageReport {
+            counts: PageCounts { innodb: 5, postgres: 6, bad: 1, without_checksum: 2 },
+            named: vec![BadPage { path: RelPath::new(b"shop/orders.ibd").unwrap(), page: 40_961 }],
+            unchecked: Vec::new(),
+        })),
         Response::Sha256(vec![Ok(Sha256 { sha256: [8; 32], blake3: Digest([9; 32]) }), Err(error())]),
     ]
 }

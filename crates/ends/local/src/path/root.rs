@@ -162,6 +162,14 @@ impl Root {
         self.base.dir.join::<&std::ffi::OsStr>(name)
     }
 
+    /// The name of the root.
+    pub(crate) fn name(&self) -> &[u8] {
+        match &self.base.name[..] {
+            b"." => self.base.dir.file_name().map_or(b"", std::ffi::OsStr::as_encoded_bytes),
+            name => name,
+        }
+    }
+
     /// The path of an entry as the user gave the root, for messages.
     pub(crate) fn shown(&self, path: &RelPath) -> Vec<u8> {
         use std::os::unix::ffi::OsStrExt;

@@ -1,10 +1,12 @@
 //! Reading the pages of a slice that the destination lacks.
 
+use std::cell::Cell;
+
 use haul_core::delta::{PAGE_LEN, page_value};
 use haul_core::digest::merge;
 use haul_core::{ChainingValue, Entry, Extent, PageHashes, Result, Slice, SliceData};
 
-use super::file::{changed, data_runs, read_at};
+use super::file::{changed, data_runs, read_at, read_exactly};
 use super::page_cache::{self, Opened};
 use super::pages::hash_pages;
 use crate::path::root::Root;
@@ -18,8 +20,11 @@ pub(super) struct SliceOf<'a> {
 }
 
 impl SliceOf<'_> {
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
-        read_at(self.root, self.entry, &self.opened.file, bytes, offset)
+    /// Fills `bytes`. `are_good` becomes false if pages in it are bad.
+    fn read_at(&self, bytes: &mut [u8], offset: u64, are_good: &Cell<bool>) -> Result<()> {
+        let good = read_at(self.root, self.entry, self.opened, bytes, offset)?;
+        are_good.set(are_good.get() && good);
+        Ok(())
     }
 
     /// The chaining values of all pages of the slice, read in steps into `room`.
@@ -27,8 +32,10 @@ impl SliceOf<'_> {
         let (start, len) = (self.slice.start(), self.slice.len_in(self.entry.len));
         let drop_after = self.opened.is_uncached(start, len);
         let all = [Extent::data(0, len as u32)];
-        let read = |bytes: &mut [u8], at| self.read_at(bytes, at);
+        let are_good = Cell::new(true);
+        let read = |bytes: &mut [u8], at| self.read_at(bytes, at, &are_good);
         let values = hash_pages(start, len as usize, &all, room, read, |_, _, _| false)?;
+        self.opened.settle_pages(are_good.get())?;
         if drop_after {
             page_cache::release(&self.opened.file, start, len);
         }
@@ -43,12 +50,14 @@ impl SliceOf<'_> {
         let data = rounded(&data_runs(self.root, self.entry, file, start, len as u64)?, len);
         let drop_after = self.opened.is_uncached(start, len as u64);
         let mut runs = Vec::new();
-        let read = |bytes: &mut [u8], at| self.read_at(bytes, at);
+        let are_good = Cell::new(true);
+        let read = |bytes: &mut [u8], at| self.read_at(bytes, at, &are_good);
         let values = hash_pages(start, len, &data, room, read, |at, page, value| {
             let same = page == PAGE_LEN && pages.has(at / PAGE_LEN, value);
             add_run(&mut runs, at, page, same);
             !same
         })?;
+        self.opened.settle_pages(are_good.get())?;
         if drop_after {
             page_cache::release(file, start, len as u64);
         }
@@ -74,7 +83,8 @@ impl SliceOf<'_> {
                 continue;
             }
             let bytes = &mut room[used..used + page];
-            self.read_at(bytes, start + at as u64)?;
+            // Its pages were checked when it was hashed, and it is the same.
+            read_exactly(self.root, self.entry, &self.opened.file, bytes, start + at as u64)?;
             if page_value(start + at as u64, bytes) != *value {
                 return Err(changed(self.root, &self.entry.path));
             }

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use haul_core::digest::{SliceHasher, slice_count, slice_len};
 use haul_core::{ChainingValue, Digest, Error, FileTree, Ops, RelPath, Result, SLICE_LEN, Sha256};
 use haul_ends::sha256::Sha256Hasher;
+use haul_pages::{FilePages, PageCheck};
 
 use super::file::{STEP, changed, open};
 use super::page_cache::{self, Opened};
@@ -15,22 +17,23 @@ use crate::path::root::Root;
 ///
 /// # Errors
 /// `SourceChanged` if the file changes meanwhile, or is no regular file.
-pub(crate) fn of_path(root: &Root, path: &RelPath) -> Result<Digest> {
-    hashed(root, path, |opened, len| of_opened(&root.ops, opened, len))
+pub(crate) fn of_path(root: &Root, path: &RelPath, check: Option<&Arc<PageCheck>>) -> Result<Digest> {
+    hashed(root, path, check, |opened, len| of_opened(&root.ops, opened, len))
 }
 
 /// The same with the SHA-256 of the file.
 ///
 /// # Errors
 /// As [`of_path`].
-pub(crate) fn sha256_of_path(root: &Root, path: &RelPath) -> Result<Sha256> {
-    hashed(root, path, |opened, len| sha256_of_opened(&root.ops, opened, len))
+pub(crate) fn sha256_of_path(root: &Root, path: &RelPath, check: Option<&Arc<PageCheck>>) -> Result<Sha256> {
+    hashed(root, path, check, |opened, len| sha256_of_opened(&root.ops, opened, len))
 }
 
 /// Hashes a file with `hash`, which gets the open file and its length.
 fn hashed<T>(
     root: &Root,
     path: &RelPath,
+    check: Option<&Arc<PageCheck>>,
     hash: impl FnOnce(&Opened, u64) -> std::io::Result<T>,
 ) -> Result<T> {
     let file = open(root, path)?;
@@ -42,8 +45,9 @@ fn hashed<T>(
     if !before.is_file() {
         return Err(changed(root, path));
     }
-    let opened = Opened::new(file, before.len());
+    let opened = Opened::new(file, before.len()).checked(root, path, before.len(), check)?;
     let digest = hash(&opened, before.len()).map_err(|e| failed(&e))?;
+    opened.settle_pages(opened.pages.as_ref().is_none_or(FilePages::are_good))?;
     root.ops.some(2);
     let after = opened.file.metadata().map_err(|e| failed(&e))?;
     let same = before.len() == after.len() && before.modified().ok() == after.modified().ok();
@@ -54,7 +58,14 @@ fn hashed<T>(
 pub(crate) fn of_opened(ops: &Ops, opened: &Opened, len: u64) -> std::io::Result<Digest> {
     let mut tree = FileTree::new(len);
     each_slice(opened, len, |index, buffer| {
-        tree.set(index, of_slice(ops, &opened.file, len, index, buffer)?);
+        let mut hasher = SliceHasher::new(len, u64::from(index) * SLICE_LEN);
+        each_piece(
+            (len, index),
+            buffer,
+            |bytes, at| opened.read(ops, bytes, at),
+            |piece| hasher.update(piece),
+        )?;
+        tree.set(index, hasher.finish());
         Ok(())
     })?;
     tree.digest().ok_or_else(|| std::io::Error::other("a slice is missing"))
@@ -64,7 +75,12 @@ pub(crate) fn of_opened(ops: &Ops, opened: &Opened, len: u64) -> std::io::Result
 fn sha256_of_opened(ops: &Ops, opened: &Opened, len: u64) -> std::io::Result<Sha256> {
     let mut hasher = Sha256Hasher::new(len);
     each_slice(opened, len, |index, buffer| {
-        each_piece(ops, &opened.file, len, index, buffer, |piece| hasher.update(piece))
+        each_piece(
+            (len, index),
+            buffer,
+            |bytes, at| opened.read(ops, bytes, at),
+            |piece| hasher.update(piece),
+        )
     })?;
     hasher.finish().ok_or_else(|| std::io::Error::other("a slice is missing"))
 }
@@ -96,25 +112,26 @@ pub(crate) fn of_slice(
     buffer: &mut [u8],
 ) -> std::io::Result<ChainingValue> {
     let mut hasher = SliceHasher::new(len, u64::from(index) * SLICE_LEN);
-    each_piece(ops, file, len, index, buffer, |piece| hasher.update(piece))?;
+    let read = |bytes: &mut [u8], at| {
+        ops.one();
+        file.read_exact_at(bytes, at)
+    };
+    each_piece((len, index), buffer, read, |piece| hasher.update(piece))?;
     Ok(hasher.finish())
 }
 
-/// Reads one slice of a file of `len` bytes through `buffer`, in order.
+/// Reads one slice of a file of `len` bytes with `read` through `buffer`, in order.
 fn each_piece(
-    ops: &Ops,
-    file: &File,
-    len: u64,
-    index: u32,
+    (len, index): (u64, u32),
     buffer: &mut [u8],
+    mut read: impl FnMut(&mut [u8], u64) -> std::io::Result<()>,
     mut take: impl FnMut(&[u8]),
 ) -> std::io::Result<()> {
     let (start, slice) = (u64::from(index) * SLICE_LEN, slice_len(len, index));
     let mut at = 0;
     while at < slice {
         let step = (slice - at).min(buffer.len() as u64) as usize;
-        ops.one();
-        file.read_exact_at(&mut buffer[..step], start + at)?;
+        read(&mut buffer[..step], start + at)?;
         take(&buffer[..step]);
         at += step as u64;
     }

@@ -7,6 +7,7 @@ use haul_core::{Entry, Error, ErrorKind, Extent, Ops, RelPath, Result};
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
 
+use super::page_cache::Opened;
 use crate::path::links::DANGLING;
 use crate::path::root::Root;
 
@@ -40,16 +41,42 @@ pub(crate) fn changed(root: &Root, path: &RelPath) -> Error {
     root.fault(ErrorKind::SourceChanged, "read", path, "the file changed while it was read")
 }
 
-/// Fills `bytes` from `offset` of the file.
+/// Fills `bytes` from `offset` of the file, and checks the pages of a database file. Returns whether they are good, or need
+/// not be.
 ///
 /// # Errors
 /// `SourceChanged` if the file ends before, else the error of reading.
-pub(crate) fn read_at(root: &Root, entry: &Entry, file: &File, bytes: &mut [u8], offset: u64) -> Result<()> {
+pub(crate) fn read_at(
+    root: &Root,
+    entry: &Entry,
+    opened: &Opened,
+    bytes: &mut [u8],
+    offset: u64,
+) -> Result<bool> {
+    read_exactly(root, entry, &opened.file, bytes, offset)?;
+    opened.check_pages(&root.ops, bytes, offset).map_err(|e| failed(root, entry, &e))
+}
+
+/// Fills `bytes` from `offset` of the file.
+///
+/// # Errors
+/// As [`read_at`].
+pub(crate) fn read_exactly(
+    root: &Root,
+    entry: &Entry,
+    file: &File,
+    bytes: &mut [u8],
+    offset: u64,
+) -> Result<()> {
     root.ops.one();
-    file.read_exact_at(bytes, offset).map_err(|e| match e.kind() {
+    file.read_exact_at(bytes, offset).map_err(|e| failed(root, entry, &e))
+}
+
+fn failed(root: &Root, entry: &Entry, error: &std::io::Error) -> Error {
+    match error.kind() {
         std::io::ErrorKind::UnexpectedEof => changed(root, &entry.path),
-        _ => Error::io(root.side(), "read", &e).on(root.shown(&entry.path)),
-    })
+        _ => Error::io(root.side(), "read", error).on(root.shown(&entry.path)),
+    }
 }
 
 /// Fails if a file of length 0 has content, on a file system whose files have no length.
@@ -163,8 +190,8 @@ mod tests {
         let error = open(&root, &RelPath::new(b"missing").unwrap()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         let file = open(&root, &RelPath::new(b"f").unwrap()).unwrap();
-        read_at(&root, &entry("f", 3), &file, &mut [0; 3], 0).unwrap();
-        let error = read_at(&root, &entry("f", 4), &file, &mut [0; 4], 0).unwrap_err();
+        read_exactly(&root, &entry("f", 3), &file, &mut [0; 3], 0).unwrap();
+        let error = read_exactly(&root, &entry("f", 4), &file, &mut [0; 4], 0).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::SourceChanged);
     }
 }

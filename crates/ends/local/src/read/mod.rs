@@ -1,6 +1,7 @@
 //! Reading content: whole files, slices, and only those pages that the destination lacks.
 
 mod changed;
+mod database;
 pub(crate) mod digest;
 pub(crate) mod file;
 pub(crate) mod page_cache;

@@ -12,6 +12,7 @@ use std::os::fd::AsRawFd;
 
 use haul_core::digest::slice_len;
 use haul_core::{Ops, SLICE_LEN};
+use haul_pages::FilePages;
 use rustix::fs::Advice;
 
 /// Shorter ranges are not dropped: each call took 150 µs, measured on two busy cores.
@@ -25,13 +26,15 @@ pub(crate) struct Opened {
     cold: bool,
     /// For slices that are read in parts: whether no page was cached before the first part was read.
     uncached: Mutex<HashMap<u32, bool>>,
+    /// Its pages, if it is a database file that is checked.
+    pub(crate) pages: Option<FilePages>,
 }
 
 impl Opened {
     /// Examines the page cache before any of the file is read.
     pub(crate) fn new(file: File, len: u64) -> Self {
         let cold = len >= LEAST && is_cold(&file, 0, len);
-        Self { file, len, cold, uncached: Mutex::default() }
+        Self { file, len, cold, uncached: Mutex::default(), pages: None }
     }
 
     /// Whether a range of the file is not cached, so that its pages may be dropped after reading. Asked before reading.

@@ -9,9 +9,10 @@ use std::sync::atomic::AtomicBool;
 use haul_core::digest::{SliceHasher, slice_len};
 use haul_core::entry::Identity;
 use haul_core::{
-    Batch, BatchData, Buffer, BufferPool, ChainingValue, Entry, ErrorKind, Extent, PageHashes, RelPath,
-    Result, Retry, SLICE_LEN, ScanBatch, ScanOptions, Slice, SliceData,
+    Batch, BatchData, Buffer, BufferPool, ChainingValue, Entry, ErrorKind, Extent, PageChecks, PageHashes,
+    RelPath, Result, Retry, SLICE_LEN, ScanBatch, ScanOptions, Slice, SliceData,
 };
+use haul_pages::PageCheck;
 use rustix::fs::Advice;
 
 use super::changed::SliceOf;
@@ -35,12 +36,30 @@ pub(crate) struct Reader {
     pool: BufferPool,
     prehashed: Prehashed,
     threads: ThreadPool,
+    /// Checks the pages of database files.
+    pages: Option<Arc<PageCheck>>,
 }
 
 impl Reader {
     pub(crate) fn new(pool: BufferPool, threads: ThreadPool) -> Self {
         let files = descriptors::share(16).min(OPEN_FILES);
-        Self { open: Mutex::new(Cache::new(files)), pool, prehashed: Prehashed::default(), threads }
+        Self {
+            open: Mutex::new(Cache::new(files)),
+            pool,
+            prehashed: Prehashed::default(),
+            threads,
+            pages: None,
+        }
+    }
+
+    /// Checks pages of database files from now on.
+    pub(crate) fn check_pages(&mut self, checks: Option<PageChecks>) {
+        self.pages = checks.map(PageCheck::new);
+    }
+
+    /// The check of pages.
+    pub(crate) fn pages(&self) -> Option<&Arc<PageCheck>> {
+        self.pages.as_ref()
     }
 
     /// Reads every slice of a batch. Failed slices take no space in the content.
@@ -100,7 +119,7 @@ impl Reader {
             Some(_) => opened.is_uncached_in_parts(entry.len, slice.index),
             None => opened.is_uncached(start, len),
         };
-        let value = read_and_hash(root, entry, file, (start, len), &extents, room)?;
+        let value = read_and_hash(root, entry, &opened, (start, len), &extents, room)?;
         if entry.len == 0 {
             check_empty(root, entry, file)?;
         }
@@ -195,7 +214,8 @@ impl Reader {
         if large && let Some(file) = self.open.lock().get(&entry.path) {
             return Ok(file);
         }
-        let file = Arc::new(Opened::new(open(root, &entry.path)?, entry.len));
+        let file = Opened::new(open(root, &entry.path)?, entry.len);
+        let file = Arc::new(file.checked(root, &entry.path, entry.len, self.pages.as_ref())?);
         if !large {
             return Ok(file);
         }
@@ -210,13 +230,13 @@ impl Reader {
 fn read_and_hash(
     root: &Root,
     entry: &Entry,
-    file: &File,
+    opened: &Opened,
     (start, len): (u64, u64),
     extents: &[Extent],
     room: &mut [u8],
 ) -> Result<ChainingValue> {
     let mut hasher = SliceHasher::new(entry.len, start);
-    let (mut at, mut used) = (0, 0);
+    let (mut at, mut used, mut are_good) = (0, 0, true);
     for extent in extents {
         hasher.update_zeros(u64::from(extent.start) - at);
         at = u64::from(extent.start) + u64::from(extent.len);
@@ -225,12 +245,13 @@ fn read_and_hash(
             let step = left.min(STEP);
             // Extents are within the slice.
             let bytes = &mut room[used..used + step];
-            read_at(root, entry, file, bytes, start + at - left as u64)?;
+            are_good &= read_at(root, entry, opened, bytes, start + at - left as u64)?;
             hasher.update(bytes);
             left -= step;
             used += step;
         }
     }
     hasher.update_zeros(len - at);
+    opened.settle_pages(are_good)?;
     Ok(hasher.finish())
 }

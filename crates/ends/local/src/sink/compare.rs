@@ -57,7 +57,7 @@ pub(super) fn compare(sink: &LocalSink, offer: &Offer, now: Option<(&At, &Statx)
             sink.root().at(&entry.path).is_ok_and(|at| has_target(sink.root(), &at, entry)),
         ),
         Verdict::CompareDigest(digest) => {
-            Verdict::of_comparison(digest::of_path(sink.root(), &entry.path)? == digest)
+            Verdict::of_comparison(digest::of_path(sink.root(), &entry.path, None)? == digest)
         }
         verdict => verdict,
     })

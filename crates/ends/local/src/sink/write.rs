@@ -175,6 +175,6 @@ impl LocalSink {
         stat::statx(at).is_ok_and(|now| {
             self.has_size_and_time(at, &now, entry)
                 && self.metadata().changes(self.tree(), at, &now, entry).is_ok_and(Changes::is_empty)
-        }) && digest::of_path(self.root(), &entry.path).is_ok_and(|found| found == digest)
+        }) && digest::of_path(self.root(), &entry.path, None).is_ok_and(|found| found == digest)
     }
 }

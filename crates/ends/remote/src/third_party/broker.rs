@@ -10,7 +10,9 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_core::{Batch, Compress, Error, ErrorKind, HungOperation, Result, Retry, Side, WriteDone};
+use haul_core::{
+    Batch, Compress, Error, ErrorKind, HungOperation, PageReport, Result, Retry, Side, WriteDone,
+};
 use haul_ssh::Note;
 use haul_wire::{
     DirectAnswer, Granter, Kind, MAX_ADDRESSES, PairId, Reach, Request, Response, SessionId, encode, ticket,
@@ -354,6 +356,14 @@ impl Fetcher {
     pub(crate) fn streams(&self) -> Option<u32> {
         let direct = matches!(self.shared.state.lock().way, Way::Direct);
         direct.then(|| self.shared.connections.load(Ordering::Relaxed))
+    }
+
+    /// What the end of the source has found out about pages.
+    ///
+    /// # Errors
+    /// If it cannot be asked.
+    pub(crate) fn page_report(&self) -> Result<Option<PageReport>> {
+        self.source.page_report()
     }
 
     /// The operations that hang at the end of the source.

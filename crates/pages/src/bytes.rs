@@ -1,0 +1,31 @@
+//! The bytes of a page, and what is known of it.
+
+/// What is known of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Its checksum is right, or it is new.
+    Good,
+    /// Its checksum is wrong.
+    Bad,
+    /// It has no checksum that can be checked.
+    Unknown,
+}
+
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
+/// The big-endian number at an offset; 0 behind the end.
+pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |number| u32::from_be_bytes(*number))
+}
+
+/// The big-endian number of two bytes at an offset; 0 behind the end.
+pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |number| u16::from_be_bytes(*number))
+}
+
+/// The CRC-32C of bytes.
+pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
+    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
+}
