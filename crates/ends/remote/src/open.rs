@@ -26,7 +26,7 @@ impl Peer {
         let root = self.open(|root| Request::OpenSource { root, place: place.clone(), options })?;
         let removes = !options.links.are_followed();
         let caps = SourceCaps { parts: true, delta: true, removes, ..SourceCaps::default() };
-        Ok(Arc::new(PeerSource { root: Root::new(self, root), caps }))
+        Ok(Arc::new(PeerSource { root: Root::new(self, root).opened_with(options), caps }))
     }
 
     /// Runs a program at the remote end that writes a stream. The source keeps `window` slices.
@@ -85,7 +85,7 @@ impl Peer {
             place: source.clone(),
             options: options_of_source,
         })?;
-        let source = Root::new(broker.source(), root);
+        let source = Root::new(broker.source(), root).opened_with(options_of_source);
         let root =
             self.open(|root| Request::OpenSink { root, place: place.clone(), options: options.clone() })?;
         Ok(Arc::new(PeerSink::new(Root::new(self, root)).fetching(broker, source)))

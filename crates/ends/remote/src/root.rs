@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_core::{HungOperation, PageReport, Result, Said, Traffic};
+use haul_core::{HungOperation, PageReport, Result, Said, SourceOptions, Traffic};
 use haul_wire::{Kind, Request, RootId, encode};
 
 use super::peer::{Peer, only};
@@ -17,11 +17,19 @@ pub(super) struct Root {
     pub(super) id: RootId,
     pub(super) traffic: Arc<TrafficCounter>,
     watch: Watch,
+    /// It is a source that checks pages.
+    checks_pages: bool,
 }
 
 impl Root {
     pub(super) fn new(peer: &Arc<Peer>, id: RootId) -> Self {
-        Self { peer: peer.clone(), id, traffic: Arc::default(), watch: Watch::default() }
+        Self { peer: peer.clone(), id, traffic: Arc::default(), watch: Watch::default(), checks_pages: false }
+    }
+
+    /// The same for a source that was opened with these options.
+    pub(super) fn opened_with(mut self, options: SourceOptions) -> Self {
+        self.checks_pages = options.pages.is_some();
+        self
     }
 
     pub(super) fn traffic(&self) -> Traffic {
@@ -46,6 +54,10 @@ impl Root {
     /// # Errors
     /// If the remote end cannot be asked.
     pub(super) fn page_report(&self) -> Result<Option<PageReport>> {
+        // It would cost a round trip.
+        if !self.checks_pages {
+            return Ok(None);
+        }
         self.peer.ask(&Request::PageReport { root: self.id }, only!(PageReport))
     }
 
