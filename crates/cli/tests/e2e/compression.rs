@@ -60,9 +60,12 @@ fn each_mode_pushes_and_pulls_the_same_bytes() {
     let scene = Scene::new();
     let source = texts(&scene);
     for way in [Way::Push, Way::Pull, Way::Relay] {
-        for (number, how) in
-            ["none", "lz4", "zstd", "zstd:-3", "zstd:9", "zstd:19", "auto"].iter().enumerate()
-        {
+        // The two remote ends of a relay do as the ends of a push and a pull.
+        let modes: &[&str] = match way {
+            Way::Relay => &["none", "zstd", "auto"],
+            _ => &["none", "lz4", "zstd", "zstd:-3", "zstd:9", "zstd:19", "auto"],
+        };
+        for (number, how) in modes.iter().enumerate() {
             let target = scene.join(format!("{way:?}-{number}"));
             let run = copy(&scene, way, how, source.path(), &target);
             let summary = summary(&run);
