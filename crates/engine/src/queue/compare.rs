@@ -96,6 +96,13 @@ impl Comparing {
         if is_short { self.large_files.remove(rest) } else { None }
     }
 
+    /// Whether slices of a large file were not taken yet.
+    pub(super) fn has_file(&self, path: &RelPath) -> bool {
+        self.large_files.iter().any(|large| large.entry.path == *path)
+            || self.asked.iter().any(|(_, asked)| asked == path)
+            || self.ready.iter().any(|(entry, ..)| entry.path == *path)
+    }
+
     /// Drops the slices of a large file that were not taken.
     pub(super) fn drop_file(&mut self, path: &RelPath) {
         self.large_files.retain(|large| large.entry.path != *path);

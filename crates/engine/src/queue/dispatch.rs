@@ -142,8 +142,8 @@ impl Queue {
     /// Whether slices of a large file were not taken yet.
     pub(crate) fn has_large(&self, path: &RelPath) -> bool {
         let state = self.state.lock();
-        let mut all = state.large_files.iter().chain(state.comparing.large_files());
-        all.any(|large| large.entry.path == *path && !large.is_done())
+        state.large_files.iter().any(|large| large.entry.path == *path && !large.is_done())
+            || state.comparing.has_file(path)
             || state.again.iter().any(|(entry, _)| entry.path == *path)
     }
 
