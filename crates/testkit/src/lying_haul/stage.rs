@@ -57,7 +57,7 @@ pub const SCENES: &[Scene] = &[
     command("push-c", "sync -c --delta on --groupmap 4000000000:root SRC/ FAR:DST/", true),
     command("verify", "verify -F FAR:SRC/ DST/", true),
     command("verify-far", "verify SRC/ FAR:DST/", true),
-    command("hash", "hash --format sha256 FAR:SRC/", false),
+    command("hash", "hash --format sha256 --pages auto FAR:SRC/", false),
     command("within", "sync FAR:SRC/ FAR:DST/", true),
     command("between", "sync FAR:SRC/ OTHER:DST/", true),
     command("probe", "probe FAR:SRC/ DST/", false),
