@@ -152,6 +152,13 @@ fn a_killed_unpack_goes_on_where_it_was() {
     let out = bucket.scene.join("out");
     let mut run = bucket.through(&proxy, "get").args([&at, "--unpack"]).arg(&out).start();
     run.wait_until("two files are complete", || out.join("a").exists() && out.join("b").exists());
+    let begun = |name: fs::DirEntry| {
+        let is_journal = name.file_name().to_string_lossy().ends_with(".journal");
+        is_journal && name.metadata().is_ok_and(|now| now.len() > 100)
+    };
+    run.wait_until("slices of the third are durable", || {
+        fs::read_dir(&out).is_ok_and(|names| names.flatten().any(begun))
+    });
     kill(run.pid());
     drop(run);
     assert!(!out.join("c").exists(), "what is not complete has no name");
