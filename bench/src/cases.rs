@@ -104,6 +104,7 @@ pub(crate) struct Case {
 const REMOTE: &[&str] = &[
     "haul",
     "haul --compress none",
+    "haul --compress zstd:1",
     "haul sftp",
     "haul sftp --no-fsync",
     "rsync",
@@ -136,8 +137,16 @@ const SHARES: &[&str] =
 const PIPES: &[&str] = &["haul pipe", "haul", "nc", "mbuffer", "zstd+nc", "ssh", "ssh -C", "gzip+ssh"];
 
 /// For links where packing decides.
-const PACKING: &[&str] =
-    &["haul", "haul --compress none", "rsync", "rsync -z", "tar+nc", "tar+gzip+nc", "tar+zstd+nc"];
+const PACKING: &[&str] = &[
+    "haul",
+    "haul --compress none",
+    "haul --compress zstd:1",
+    "rsync",
+    "rsync -z",
+    "tar+nc",
+    "tar+gzip+nc",
+    "tar+zstd+nc",
+];
 
 const fn mbit(rate: u64, rtt_ms: u64) -> Option<LinkSpec> {
     Some(LinkSpec::new(rate * 1_000_000, Duration::from_millis(rtt_ms)))

@@ -20,6 +20,9 @@ pub(crate) static TOOLS: &[Tool] = &[
     tool("haul --compress none", &[], Keeps::Everything, Promise::Durable, |job| {
         haul(job, " --compress none")
     }),
+    tool("haul --compress zstd:1", &[], Keeps::Everything, Promise::Durable, |job| {
+        haul(job, " --compress zstd:1")
+    }),
     tool("haul sftp", &[], Keeps::Everything, Promise::Durable, |job| haul_sftp(job, "")),
     tool("haul sftp --no-fsync", &[], Keeps::Everything, Promise::Copied, |job| {
         haul_sftp(job, " --no-fsync")

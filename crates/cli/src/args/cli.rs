@@ -34,6 +34,7 @@ Locations:
   s3://BUCKET/PREFIX              S3 (put, get, ls and rm: an object)
   gs://BUCKET/PREFIX              Google Cloud Storage
   az://CONTAINER/PREFIX           Azure Blob Storage
+  smb://[user@]host/SHARE/PATH    SMB 3 share
 
   SRC/ means the directory's contents, SRC the directory itself, as in rsync.
 
