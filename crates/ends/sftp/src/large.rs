@@ -293,8 +293,8 @@ fn open_journal(conn: &Conn, path: &[u8]) -> Result<Vec<u8>, Fault> {
     ask_one(conn, &Request::Open { path, flags: packet::WRITE | packet::CREATE, mode: 0o600 }).handle()
 }
 
-/// Closes and removes the journal, if there is one. A journal that stays does no harm.
-fn close_journal(sink: &SftpSink, large: &LargeFile) {
+/// Closes the journal, if it is open. The answer comes after those to its records.
+pub(super) fn close_journal(large: &LargeFile) {
     let opening = |progress: &mut Progress| progress.is_journal_busy();
     let waited = large.opened.wait_while(large.lock(), opening);
     let mut progress = waited;
@@ -303,6 +303,18 @@ fn close_journal(sink: &SftpSink, large: &LargeFile) {
     if let Journal::Open((conn, handle)) = open {
         let _closed = ask_one(&conn, &Request::Close { handle: &handle });
     }
+}
+
+impl Drop for SftpSink {
+    /// A sink that comes later, on other connections, has to find the records that are on their way.
+    fn drop(&mut self) {
+        self.take_large().iter().for_each(|large| close_journal(large));
+    }
+}
+
+/// Closes and removes the journal, if there is one. A journal that stays does no harm.
+fn remove_journal(sink: &SftpSink, large: &LargeFile) {
+    close_journal(large);
     // This is repeated if the connection is lost.
     let _ = sink.remove_all(slice::from_ref(&large.journal));
 }
@@ -333,7 +345,7 @@ fn finish(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<()> {
         Err(fault) if fault.is_missing() => return settle_missing(sink, conn, large).map(drop),
         Err(fault) => return Err(sink.tree.error("give its name to", &entry.path, fault)),
     }
-    close_journal(sink, large);
+    remove_journal(sink, large);
     Ok(())
 }
 
@@ -373,7 +385,7 @@ fn settle_missing(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Out
         Some(digest) if renamed => {
             let _ = large.ended.set(digest);
             sink.drop_large(&entry.path);
-            close_journal(sink, large);
+            remove_journal(sink, large);
             let wish = Wish::of(&sink.options.preserve, entry);
             sink.set_all(&[Change { entry, wish, now: None }])?;
             Ok(Outcome::Committed(Some(digest)))

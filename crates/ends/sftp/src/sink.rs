@@ -197,6 +197,7 @@ impl Sink for SftpSink {
     fn discard(&self, paths: &[RelPath]) -> Result<()> {
         let mut gone = Vec::new();
         for large in paths.iter().filter_map(|path| self.drop_large(path)) {
+            large::close_journal(&large);
             gone.extend([large.part.clone(), large.journal.clone()]);
         }
         self.remove_all(&gone)

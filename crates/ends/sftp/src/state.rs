@@ -184,6 +184,11 @@ impl SftpSink {
         self.large_files.lock().remove(path)
     }
 
+    /// All large files. The sink has none afterwards.
+    pub(super) fn take_large(&self) -> Vec<Arc<LargeFile>> {
+        self.large_files.lock().drain().map(|(_, large)| large).collect()
+    }
+
     pub(super) fn set_all(&self, changes: &[Change<'_>]) -> Result<Vec<Option<bool>>> {
         let mut changed = Vec::with_capacity(changes.len());
         for changes in changes.chunks(SET_AT_ONCE) {
