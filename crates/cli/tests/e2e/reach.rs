@@ -3,8 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::Duration;
 
-use haul_testkit::process::{kill, signal};
+use haul_testkit::process::{kill, signal, wait_until};
 use haul_testkit::{Need, Run, SshdOptions, Tree, assert_same_tree};
 
 use rustix::process::Signal;
@@ -251,6 +252,7 @@ fn a_kept_login_serves_later_runs() {
     assert_eq!((found.len(), mode(&sockets)), (1, 0o700), "{found:?}");
     // It is dead, but its socket is there.
     masters(&sockets).into_iter().for_each(kill);
+    wait_until("the master is dead", Duration::from_secs(10), || masters(&sockets).is_empty());
     assert_eq!(logins(&["--persist=20s"]), 1);
     // It does not answer any more.
     masters(&sockets).into_iter().for_each(|pid| signal(pid, Signal::STOP));
