@@ -295,9 +295,8 @@ fn open_journal(conn: &Conn, path: &[u8]) -> Result<Vec<u8>, Fault> {
 
 /// Closes the journal, if it is open. The answer comes after those to its records.
 pub(super) fn close_journal(large: &LargeFile) {
-    let opening = |progress: &mut Progress| progress.is_journal_busy();
-    let waited = large.opened.wait_while(large.lock(), opening);
-    let mut progress = waited;
+    let is_busy = |progress: &mut Progress| progress.is_journal_busy();
+    let mut progress = large.opened.wait_while(large.lock(), is_busy);
     let open = std::mem::replace(&mut progress.journal, Journal::Closed);
     drop(progress);
     if let Journal::Open((conn, handle)) = open {

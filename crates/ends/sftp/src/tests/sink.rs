@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haul_core::journal::{HEADER_LEN, RECORD_LEN};
 use haul_core::{
     Answer, Changes, EntryKind, ErrorKind, HardLink, Left, Outcome, SLICE_LEN, Sink, SinkOptions,
 };
@@ -271,7 +272,6 @@ fn what_is_read_back_may_come_in_short_answers() {
     let options = SinkOptions { verify_disk: true, ..options() };
     server.world().most = 70_000;
     let first = with_first_slice(&server, &options, &large, &bytes);
-    first.remove(&[path("none")]).unwrap();
     server.world().most = 2;
     assert!(is_need(&answers(&*first, &[&small])[0]));
     assert!(committed(&write(&*first, data_of(&small, 0, b"hello"))));
@@ -293,8 +293,7 @@ fn a_damaged_staged_file_is_written_from_the_start() {
     let bytes = bytes_of(LARGE);
     let large = file("large", &bytes);
     let options = SinkOptions { verify_disk: true, ..options() };
-    let first = with_first_slice(&server, &options, &large, &bytes);
-    first.remove(&[path("none")]).unwrap();
+    drop(with_first_slice(&server, &options, &large, &bytes));
     server.world().corrupts = true;
     let second = sink(&server.session(1), &options);
     let told = answers(&*second, &[&large]);
@@ -324,6 +323,30 @@ fn discarded_files_leave_nothing() {
     sink.discard(&[path("large")]).unwrap();
     sink.finish().unwrap();
     assert_eq!(server.world().names().len(), 3, "{:?}", server.world().names());
+}
+
+#[test]
+fn journals_are_written_and_closed_when_the_sink_ends_or_discards_the_file() {
+    const OPEN: u8 = 3;
+    const CLOSE: u8 = 4;
+    for discards in [false, true] {
+        let server = Server::default();
+        server.world().put_dir("/home/dst");
+        let bytes = bytes_of(LARGE);
+        let large = file("large", &bytes);
+        let sink = with_first_slice(&server, &options(), &large, &bytes);
+        if discards {
+            sink.discard(&[path("large")]).unwrap();
+        } else {
+            drop(sink);
+        }
+        let world = server.world();
+        let count = |of: u8| world.log.iter().filter(|kind| **kind == of).count();
+        assert_eq!((count(OPEN), count(CLOSE)), (2, 2), "the staged file and its journal");
+        let journal = world.nodes.iter().find(|(name, _)| name.ends_with(b".journal"));
+        let records = journal.map(|(_, node)| node.data.len().saturating_sub(HEADER_LEN) / RECORD_LEN);
+        assert_eq!(records, if discards { None } else { Some(1) });
+    }
 }
 
 #[test]
