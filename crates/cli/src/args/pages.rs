@@ -38,7 +38,14 @@ pub(crate) struct PagesArgs {
     #[arg(long, value_enum, value_name = "WHICH", default_value_t, help_heading = "Databases")]
     pub(crate) pages: PagesMode,
     /// What happens to files with bad pages
-    #[arg(long, value_enum, value_name = "HOW", default_value_t, help_heading = "Databases")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        default_value_t,
+        requires = "pages",
+        help_heading = "Databases"
+    )]
     pub(crate) bad_pages: BadPagesMode,
 }
 
