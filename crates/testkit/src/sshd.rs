@@ -67,6 +67,9 @@ impl Sshd {
                 answers || !matches!(child.try_wait(), Ok(None))
             });
             if answers {
+                // `greeted` was a login that had begun: it counts for MaxStartups until its process has ended.
+                let is_idle = || descendants(child.id()).is_empty();
+                wait_until("sshd has ended the connection", Duration::from_secs(20), is_idle);
                 let host = fs::read_to_string(scratch.join("host_key.pub")).unwrap();
                 fs::write(scratch.join("known_hosts"), format!("[127.0.0.1]:{port} {host}")).unwrap();
                 return Self { child, port, scratch };
