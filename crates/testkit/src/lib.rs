@@ -56,4 +56,5 @@ pub use smb_relay::{Flow, SmbRelay};
 pub use smbd::{Smbd, SmbdOptions};
 pub use sshd::{Sshd, SshdOptions};
 pub use store::{Proxy, Trouble};
+pub use tools::write_program;
 pub use tree::Tree;

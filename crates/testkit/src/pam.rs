@@ -2,11 +2,10 @@
 //! the test neither depends on the accounts of the machine nor changes them.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::tools::{is_root, tool};
+use crate::tools::{is_root, tool, write_program};
 
 /// The service file of sshd. The file of the test is mounted over it.
 pub(crate) const SERVICE: &str = "/etc/pam.d/sshd";
@@ -31,8 +30,7 @@ impl Secrets {
         // SSH_AUTH_INFO_0 lists the methods that have succeeded.
         let script = |name: &str, text: &str| {
             let path = dir.join(name);
-            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            write_program(&path, format!("#!/bin/sh\n{text}\n"));
             path.display().to_string()
         };
         let judge = script(

@@ -91,7 +91,7 @@ fn ages_select_what_rclone_selects() {
 }
 
 fn ages_select_objects_by_their_recorded_times() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = source(&bucket.scene);
     let copy = |from: &OsStr, to: &OsStr, options: &[&str]| {
         let run = crate::objtrees::copy(bucket.haul("copy"), from, to).args(options);

@@ -61,7 +61,7 @@ fn buckets_are_made_and_removed_as_by_others() {
 }
 
 fn a_bucket_with_objects_stays() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     for key in ["a", "d/b", "d/ c"] {
         let _ = bucket.put(key, b"x");
     }

@@ -34,7 +34,7 @@ fn run(bucket: &Bucket, words: &[&str], from: &str, to: &str) {
 /// Streams of one part and of several, and a tree, there and back: `one` copies an object, `all` what is below a
 /// prefix, which ends as `below` says.
 fn there_and_back(one: &[&str], all: &[&str], below: &str) {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     for (name, len) in [("short", 1000), ("long", 30_000_000)] {
         let (file, bytes) = bucket.file(name, len);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use haul_testkit::process::kill;
 use haul_testkit::tree::{allocated, set_time};
-use haul_testkit::{FaultPlan, FileSystem, Mount, Need, Tree, assert_same_tree};
+use haul_testkit::{FaultPlan, FileSystem, Mount, Need, Tree, assert_same_tree, write_program};
 
 use crate::scene::{HAUL, Scene, Summary, WAYS, Way, slash, summary};
 use crate::{Case, cases};
@@ -254,8 +254,7 @@ fn it_is_hashed_while_the_login_goes_on_and_what_changes_then_is_noticed() {
             go.display(),
             older.scene.sshd().shell()
         );
-        fs::write(&shell, script).unwrap();
-        fs::set_permissions(&shell, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&shell, script);
         let run =
             older.scene.haul("copy").arg("-e").arg(&shell).args(["--remote-haul", HAUL, "--json", option]);
         let mut run = run.arg(slash(older.source.path())).arg(older.scene.remote(slash(&older.copy))).start();

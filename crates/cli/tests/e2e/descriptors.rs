@@ -1,6 +1,6 @@
 //! A low limit of file descriptors delays a run, but does not fail it.
 
-use haul_testkit::{Run, assert_same_tree};
+use haul_testkit::{Run, assert_same_tree, write_program};
 
 use crate::scene::{HAUL, Scene, Way, slash, summary};
 use crate::{Case, cases};
@@ -31,8 +31,7 @@ fn a_remote_end_with_few_descriptors_takes_all() {
     source.many("a", 3000, 1..3000);
     (0..3).for_each(|number| drop(source.file(format!("big{number}"), 9 << 20)));
     let limited = scene.join("limited");
-    std::fs::write(&limited, format!("#!/bin/sh\nulimit -n 256\nexec {HAUL} \"$@\"\n")).unwrap();
-    haul_testkit::needs::tool(std::process::Command::new("chmod").arg("755").arg(&limited));
+    write_program(&limited, format!("#!/bin/sh\nulimit -n 256\nexec {HAUL} \"$@\"\n"));
     for way in [Way::Push, Way::Pull] {
         let copy = scene.join(format!("{way:?}"));
         let run = scene.copy(way, source.path(), &copy).arg("--remote-haul").arg(&limited);

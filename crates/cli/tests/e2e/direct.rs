@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use haul_testkit::process::joined;
-use haul_testkit::{Finished, SshdOptions, Tree, assert_same_tree};
+use haul_testkit::{Finished, SshdOptions, Tree, assert_same_tree, write_program};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
 use crate::scene::{HAUL, Scene, Way, events, slash, summary};
@@ -329,9 +329,7 @@ fn only_the_requested_version_of_ip_is_used() {
     source.file("f", 5 << 20);
     // An ssh that notes its words. haul knows it by its name.
     let (ssh, log) = (scene.join("ssh"), scene.join("log"));
-    fs::write(&ssh, format!("#!/bin/sh\necho \"$*\" >>{}\nexec /usr/bin/ssh \"$@\"\n", log.display()))
-        .unwrap();
-    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&ssh, format!("#!/bin/sh\necho \"$*\" >>{}\nexec /usr/bin/ssh \"$@\"\n", log.display()));
     let shell = scene.sshd().shell().replacen("ssh", &ssh.display().to_string(), 1);
     let run = |words: &[&str]| {
         let run = scene.haul("copy").args(["--json", "-e", &shell, "--remote-haul", HAUL]).args(words);

@@ -130,7 +130,7 @@ fn lines_of_robocopy() {
 
 fn lines_of_xbcloud() {
     assert!(XBCLOUD.len() >= 20);
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     for (line, outcome) in XBCLOUD {
         let line = line.replace("BUCKET", bucket.name());
         let words = words(&line);

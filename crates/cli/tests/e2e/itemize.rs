@@ -229,7 +229,7 @@ fn reasons(run: &Finished) -> Vec<(String, Vec<&'static str>)> {
 }
 
 fn changes_in_a_store_have_reasons() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let tree = bucket.scene.tree("src");
     for name in ["same", "mode", "size", "time", "xattr"] {
         tree.text(name, "content");

@@ -185,7 +185,7 @@ fn verify_logs_differences() {
 }
 
 fn streams_are_logged() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let log = bucket.scene.join("log");
     let put = bucket.haul("put").arg(bucket.at("object")).input("content");
     drop(logged(put, &log).expect_success());

@@ -131,7 +131,7 @@ fn names_from_several_sources_are_those_at_the_destination() {
 }
 
 fn a_bucket_has_the_content_of_the_manifest() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = source(&bucket.scene);
     let file = bucket.scene.join("m");
     let copy = |from: &std::ffi::OsStr, to: &std::ffi::OsStr| {
@@ -170,7 +170,7 @@ fn sorted(text: &str) -> Vec<&str> {
 
 /// A folder, a host, an SFTP server and a bucket: manifests are written for them and from them, and checked there.
 fn each_end_is_checked_by_manifests_of_both_formats() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let scene = &bucket.scene;
     let source = source(scene);
     let expected = [by_b3sum(source.path()), String::from_utf8(by_sha256sum(source.path())).unwrap()];
@@ -224,7 +224,7 @@ fn each_end_is_checked_by_manifests_of_both_formats() {
 const FORMATS: [&str; 2] = ["blake3", "sha256"];
 
 fn a_stream_has_a_line_under_its_name() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let scene = &bucket.scene;
     let (source, file) = (scene.tree("src"), scene.join("m"));
     source.file("db.xb", 9_000_001);

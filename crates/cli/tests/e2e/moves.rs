@@ -327,7 +327,7 @@ fn below(bucket: &Bucket, prefix: &str, name: &str) -> BTreeMap<PathBuf, Vec<u8>
 }
 
 fn the_store_itself_moves_objects_within_a_bucket() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = bucket.scene.tree("src");
     source.many("many", 30, 1..9000);
     source.file("large", (9 << 20) + 1);

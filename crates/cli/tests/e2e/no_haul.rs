@@ -10,7 +10,7 @@ use haul_testkit::process::joined;
 use haul_testkit::tree::list;
 use haul_testkit::{
     Direction, Fault, FaultPlan, FileSystem, Mount, Need, Run, SshdOptions, Which, assert_no_half_files,
-    assert_same_tree,
+    assert_same_tree, write_program,
 };
 
 use crate::scene::{HAUL, REMOTE, Scene, fault_shell, slash, summary};
@@ -127,9 +127,9 @@ fn cache(scene: &Scene) -> (PathBuf, PathBuf) {
 
 /// Puts a program in the place of another, which leaves a file when it is run. It has the same length.
 fn tamper(program: &Path, canary: &Path) {
-    let len = fs::metadata(HAUL).unwrap().len();
-    fs::write(program, format!("#!/bin/sh\ntouch {}\nexec {HAUL} \"$@\"\n", canary.display())).unwrap();
-    fs::OpenOptions::new().write(true).open(program).unwrap().set_len(len).unwrap();
+    let mut content = format!("#!/bin/sh\ntouch {}\nexec {HAUL} \"$@\"\n", canary.display()).into_bytes();
+    content.resize(fs::read(HAUL).unwrap().len(), 0);
+    write_program(program, content);
     fs::set_permissions(program, fs::Permissions::from_mode(0o700)).unwrap();
 }
 

@@ -76,7 +76,7 @@ fn killed_at_random_moments_it_goes_on_and_nothing_is_half_there() {
     let seed = Random::any_seed();
     eprintln!("kill loop: TEST_SEED={seed}");
     let mut random = Random::new(seed);
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = Tree::mixed(bucket.scene.join("src"), seed, &[33 << 20, (9 << 20) + 5], 1500);
     let (proxy, back) = (slow(), bucket.scene.join("dst"));
     for up in [true, false] {
@@ -117,7 +117,7 @@ fn killed_at_random_moments_it_goes_on_and_nothing_is_half_there() {
 }
 
 fn what_a_killed_run_sent_of_a_large_is_not_sent_again() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = bucket.scene.tree("src");
     source.file("huge", (80 << 20) + 3);
     source.time("huge", 1_600_000_000, 123_456_789);
@@ -151,7 +151,7 @@ fn what_a_killed_run_sent_of_a_large_is_not_sent_again() {
 }
 
 fn trouble_on_the_way_up_and_down_harms_nothing() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = Tree::mixed(bucket.scene.join("src"), 1, &[(21 << 20) + 1], 300);
     let proxy = proxy(|request, before| {
         let number = request.path.bytes().map(u32::from).sum::<u32>() + request.part().unwrap_or(0);
@@ -174,7 +174,7 @@ fn trouble_on_the_way_up_and_down_harms_nothing() {
 }
 
 fn what_was_flipped_in_the_store_is_not_taken() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = bucket.scene.tree("src");
     source.file("small", 5000);
     source.file("huge", 10 << 20);
@@ -191,7 +191,7 @@ fn what_was_flipped_in_the_store_is_not_taken() {
 }
 
 fn other_clients_read_the_tree_and_theirs_is_read() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = Tree::mixed(bucket.scene.join("src"), 3, &[(9 << 20) + 1], 60);
     source.file(std::ffi::OsStr::from_bytes(b"odd/invalid \xff utf8"), 10);
     source.file("odd/a b+c%41&d", 10);
@@ -216,7 +216,7 @@ fn other_clients_read_the_tree_and_theirs_is_read() {
 }
 
 fn a_second_run_asks_little_and_sends_nothing() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = bucket.scene.tree("src");
     for folder in 0..6 {
         source.many(format!("d{folder}"), 50, 1..2000);
@@ -246,7 +246,7 @@ fn a_second_run_asks_little_and_sends_nothing() {
 }
 
 fn many_small_objects_take_hardly_more_than_a_request_each() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = bucket.scene.tree("src");
     for number in 0..1200 {
         let _ = source.file(format!("{:02}/{number:04}", number / 50), 100 + number);
@@ -272,7 +272,7 @@ fn many_small_objects_take_hardly_more_than_a_request_each() {
 }
 
 fn sync_removes_what_is_too_much_on_both_sides() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = Tree::mixed(bucket.scene.join("src"), 4, &[9 << 20], 40);
     source.many("gone/below", 20, 0..100);
     source.file("gone/huge", 9 << 20);
@@ -295,7 +295,7 @@ fn sync_removes_what_is_too_much_on_both_sides() {
 }
 
 fn a_file_and_a_folder_change_places() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = bucket.scene.tree("src");
     source.file("was-file", 10);
     source.dir("was-empty");
@@ -317,7 +317,7 @@ fn a_file_and_a_folder_change_places() {
 }
 
 fn a_further_name_takes_the_place_of_a_folder() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = bucket.scene.tree("src");
     source.file("a", 100);
     source.file("full/inside/deep", 10);
@@ -347,7 +347,7 @@ fn a_further_name_takes_the_place_of_a_folder() {
 }
 
 fn keys_that_are_no_names_are_refused_and_the_rest_arrives() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     bucket.put("t/good", b"good");
     let object =
         |key: &str| format!("<Contents><Key>{key}</Key><Size>4</Size><ETag>&quot;e&quot;</ETag></Contents>");
@@ -379,7 +379,7 @@ fn keys_that_are_no_names_are_refused_and_the_rest_arrives() {
 }
 
 fn a_store_copies_within_itself() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = Tree::mixed(bucket.scene.join("src"), 5, &[(13 << 20) + 1], 100);
     // A large file of several names, of which the others are elsewhere.
     source.file("named twice", 5 << 20);
@@ -405,7 +405,7 @@ fn a_store_copies_within_itself() {
     let run = copy(bucket.haul("sync"), bucket.at("a/"), bucket.at("a/b/")).finish().expect_code(2);
     assert!(run.said().contains("the destination is inside the source"), "{run}");
     // Between two buckets it passes through here.
-    let other = Bucket::made();
+    let other = Bucket::new();
     let _ = ends(copy(bucket.haul("copy"), bucket.at("a/"), other.at("")));
     let back = bucket.scene.join("other");
     let _ = ends(pull(&other, "", &back));
@@ -414,7 +414,7 @@ fn a_store_copies_within_itself() {
 }
 
 fn between_ssh_and_a_store_all_passes_through_here() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = Tree::mixed(bucket.scene.join("src"), 7, &[(9 << 20) + 1], 80);
     let remote = |path: &Path| bucket.scene.remote(joined(&[path.as_os_str().as_bytes(), b"/"]));
     let ssh = |run: Run| run.args(["-e", &bucket.scene.sshd().shell(), "--remote-haul", crate::scene::HAUL]);

@@ -1,17 +1,16 @@
 //! Remote hosts of another architecture, or with another version of haul: `--bootstrap` sends the program that fits.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use haul_testkit::lying_haul::welcome_of;
 use haul_testkit::process::joined;
 use haul_testkit::tree::list;
-use haul_testkit::{FaultPlan, Run, assert_same_tree};
+use haul_testkit::{FaultPlan, Run, assert_same_tree, write_program};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::no_haul::PUT;
-use crate::scene::{HAUL, REMOTE, Scene, fault_shell, slash};
+use crate::scene::{HAUL, REMOTE, Scene, copy_haul, fault_shell, slash};
 use crate::sftp::plain;
 use crate::{Case, cases};
 
@@ -29,8 +28,7 @@ pub(crate) fn cases() -> Vec<Case> {
 /// A program that is a script.
 fn program(place: &Path, script: &str) {
     fs::create_dir_all(place.parent().unwrap()).unwrap();
-    fs::write(place, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(place, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(place, format!("#!/bin/sh\n{script}\n"));
 }
 
 /// An installed haul, in a directory as packages have it, and the place of its program for a PDP-11.
@@ -38,7 +36,7 @@ fn installed(scene: &Scene) -> (PathBuf, PathBuf) {
     let haul = scene.join("usr/bin/haul");
     fs::create_dir_all(scene.join("usr/bin")).unwrap();
     fs::create_dir_all(scene.join("usr/lib/haul")).unwrap();
-    fs::copy(HAUL, &haul).unwrap();
+    copy_haul(&haul);
     (haul, scene.join("usr/lib/haul/haul-pdp11"))
 }
 

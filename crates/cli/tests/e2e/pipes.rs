@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use haul_testkit::needs::tool;
 use haul_testkit::process::{kill, signal, tagged, wait_until};
-use haul_testkit::{Direction, Fault, FaultPlan, Finished, LongLink, Need, Run, Running, Which, content};
+use haul_testkit::{
+    Direction, Fault, FaultPlan, Finished, LongLink, Need, Run, Running, Which, content, write_program,
+};
 use rustix::process::Signal;
 
 use crate::scene::{HAUL, REMOTE, Scene, events, summary};
@@ -409,8 +411,7 @@ fn a_login_confined_to_a_folder_runs_no_programs() {
     let remote = format!("{HAUL} agent --root {}", scene.join("vault").display());
     // A remote shell that runs the forced command, whatever is asked for.
     let shell = scene.join("shell");
-    fs::write(&shell, format!("#!/bin/sh\nSSH_ORIGINAL_COMMAND='haul agent' exec {remote}\n")).unwrap();
-    tool(std::process::Command::new("chmod").arg("+x").arg(&shell));
+    write_program(&shell, format!("#!/bin/sh\nSSH_ORIGINAL_COMMAND='haul agent' exec {remote}\n"));
     for from in BOTH {
         let run = scene.haul("pipe").args(["-e", &shell.display().to_string(), "--remote-haul", HAUL]);
         let touch = format!("cat > {}", marker.display());

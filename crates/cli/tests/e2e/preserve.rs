@@ -375,7 +375,7 @@ fn a_user_without_rights_has_nothing_to_do_the_second_time() {
 }
 
 fn a_store_records_only_what_is_taken_over() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = source(&bucket.scene);
     let all = ["--no-owner", "--no-group", "--no-perms", "--no-times", "--no-acls", "--no-xattrs"];
     let push = |prefix: &str, options: &[&str]| {

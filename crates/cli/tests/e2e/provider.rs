@@ -40,7 +40,7 @@ impl At {
         provider: Provider,
         plan: impl Fn(&Request) -> Option<Trouble> + Send + Sync + 'static,
     ) -> Self {
-        let bucket = if provider == Provider::Azure { Bucket::new() } else { Bucket::made() };
+        let bucket = if provider == Provider::Azure { Bucket::missing() } else { Bucket::new() };
         Self::over(provider, bucket, move |request, _| plan(request))
     }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use haul_testkit::needs::tool;
 use haul_testkit::terminal::Terminal;
-use haul_testkit::{Need, Sshd, Tree, assert_same_tree};
+use haul_testkit::{Need, Sshd, Tree, assert_same_tree, write_program};
 
 use crate::scene::{HAUL, Scene, slash};
 use crate::{Case, cases};
@@ -104,8 +104,7 @@ fn the_passphrase_of_a_key_is_asked_for() {
 fn in_the_place_of_ssh(scene: &Scene, before: &str) -> String {
     let path = scene.join("other-ssh");
     let text = format!("#!/bin/sh\n{before}\nexec {} \"$@\"\n", scene.sshd().shell());
-    fs::write(&path, text).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&path, text);
     path.display().to_string()
 }
 

@@ -69,7 +69,7 @@ fn a_key_with_control_characters_is_removed_and_no_other() {
 }
 
 fn a_real_store_loses_just_what_sync_removes() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let left = synced(&bucket.scene, |word| bucket.haul(word), &bucket.at("t/"), |name| name != "a\nb");
     assert_eq!(left, ["a\nb", "keep"]);
 }

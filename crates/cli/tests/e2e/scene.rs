@@ -2,9 +2,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use haul_testkit::needs::tool;
 use haul_testkit::process::{assert_all_gone, joined};
 use haul_testkit::{FaultPlan, Finished, Run, Scratch, Sshd, SshdOptions, Tree};
 use serde_json::Value;
@@ -96,7 +98,7 @@ impl Scene {
 
     /// A path on the server, as if that were another one.
     fn other(&self, path: &OsStr) -> OsString {
-        let user = std::process::Command::new("id").arg("-un").output().unwrap().stdout;
+        let user = Command::new("id").arg("-un").output().unwrap().stdout;
         joined(&[user.trim_ascii(), b"@", self.remote(path).as_bytes()])
     }
 
@@ -113,7 +115,7 @@ impl Scene {
     pub(crate) fn as_nobody(&self) -> Run {
         let program = self.join("haul");
         if !program.exists() {
-            std::fs::copy(HAUL, &program).unwrap();
+            copy_haul(&program);
         }
         let run =
             Run::new("setpriv", self.tag()).args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
@@ -174,6 +176,11 @@ impl Scene {
 pub(crate) fn fault_shell(plan: &FaultPlan) -> String {
     let this = std::env::current_exe().unwrap();
     format!("{} {FAULT_SHELL} {}", this.display(), plan.dir().display())
+}
+
+/// Makes a copy of the program under test that can be run at once, as `write_program` of the test kit does.
+pub(crate) fn copy_haul(path: &Path) {
+    let _ = tool(Command::new("install").args(["-m", "755", HAUL]).arg(path));
 }
 
 /// The path with a slash at its end.

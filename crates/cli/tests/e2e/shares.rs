@@ -327,7 +327,7 @@ fn a_producer_that_fails_leaves_no_file_on_a_share() {
 fn a_share_is_copied_to_a_bucket_and_back() {
     let shares = Shares::new();
     let tree = on_share(&shares);
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let copy = |from: &str, to: &str| {
         let run = bucket.haul("copy").arg("--smb-credentials").arg(shares.server.credentials());
         run.arg(from).arg(to).finish().expect_success();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use haul_testkit::{FaultPlan, Finished, Need, Run, Tree};
 
-use crate::scene::{HAUL, REMOTE, Scene, fault_shell, slash};
+use crate::scene::{HAUL, REMOTE, Scene, copy_haul, fault_shell, slash};
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -41,7 +41,7 @@ impl Confined {
         source.many("many", 400, 0..3000);
         source.file("big", 20 << 20);
         let program = scene.join("haul");
-        fs::copy(HAUL, &program).unwrap();
+        copy_haul(&program);
         let user = NEXT_USER.fetch_add(1, Ordering::Relaxed);
         for path in [scene.path(), &scene.home(), &scene.join("dst")] {
             fs::create_dir_all(path).unwrap();

@@ -65,7 +65,7 @@ fn options_leave_out_devices_rights_and_links_that_lead_outside() {
 fn a_store_gives_no_rights_unless_asked_to() {
     let scene = Scene::new();
     let source = source(&scene);
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let _ =
         crate::objtrees::copy(bucket.haul("copy"), source.path(), bucket.at("")).finish().expect_success();
     let copy = scene.tree("dst");

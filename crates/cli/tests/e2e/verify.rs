@@ -221,7 +221,7 @@ fn a_copy_on_fat_verifies() {
 }
 
 fn a_copy_in_a_store_verifies() {
-    let bucket = Bucket::made();
+    let bucket = Bucket::new();
     let source = source(&bucket.scene);
     let _ = verifies(|word| bucket.haul(word), slash(source.path()), bucket.at("t/"));
     let run = verifies(|word| bucket.haul(word), bucket.at("t/"), slash(&bucket.scene.join("back")));

@@ -127,7 +127,7 @@ fn over_sftp_they_match_as_in_a_shell() {
 }
 
 fn in_keys_they_match_as_in_a_shell() {
-    let (scene, bucket) = (Scene::new(), Bucket::made());
+    let (scene, bucket) = (Scene::new(), Bucket::new());
     let is_there = std::cell::Cell::new(false);
     check(&scene, &|word, pattern| {
         if !is_there.replace(true) {
@@ -229,7 +229,7 @@ fn matches_on_a_host_are_listed_and_analysed() {
 
 /// A bucket with the tree, and the tree.
 fn uploaded() -> (Scene, Bucket, Tree) {
-    let (scene, bucket) = (Scene::new(), Bucket::made());
+    let (scene, bucket) = (Scene::new(), Bucket::new());
     let tree = tree(&scene);
     bucket.rclone_copy(true, tree.path(), "");
     (scene, bucket, tree)

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use haul_core::BufferPool;
@@ -12,12 +10,12 @@ use haul_sftp::{Limits, Sftp};
 use haul_ssh::SshConfig;
 use haul_testkit::conformance::{End, Keeps, OnDisk, Subject};
 use haul_testkit::sshd::sftp_server;
+use haul_testkit::write_program;
 
 /// A session with a server that a script starts in the place of ssh.
 fn connect(world: &OnDisk) -> Arc<Sftp> {
     let shell = world.beside("shell");
-    fs::write(&shell, format!("#!/bin/sh\nexec {}\n", sftp_server().display())).unwrap();
-    fs::set_permissions(&shell, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&shell, format!("#!/bin/sh\nexec {}\n", sftp_server().display()));
     let shell = vec![shell.display().to_string()];
     let ssh = SshConfig { shell, shell_given: true, family: None, timeout: 30, persist: None };
     let host = SshHost { destination: "host".to_owned(), port: None };

@@ -27,7 +27,6 @@ mod tests;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -42,6 +41,7 @@ use crate::mount::{FileSystem, make};
 use crate::needs::tool;
 use crate::process::comes_true;
 use crate::scratch::Scratch;
+use crate::tools::write_program;
 use cache::{Blocks, Cache};
 use image::Image;
 
@@ -223,8 +223,7 @@ impl CrashDisk {
             id.display(),
             stat.display(),
         );
-        fs::write(self.booted(), script).unwrap();
-        fs::set_permissions(self.booted(), fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&self.booted(), script);
     }
 
     fn file(&self) -> PathBuf {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use haul_testkit::needs::tool;
 use haul_testkit::process::{kill, tagged};
 use haul_testkit::store::{ACCESS_KEY, AZURE_ACCOUNT, AZURE_KEY, SECRET_KEY, azurite, endpoint};
-use haul_testkit::{Finished, LongLink, Run, Scratch, SshdOptions};
+use haul_testkit::{Finished, LongLink, Run, Scratch, SshdOptions, write_program};
 
 use super::page::root;
 use crate::scene::{HAUL, Scene};
@@ -107,7 +107,7 @@ impl Machines {
 
     fn write(&self, name: &str, text: &str, mode: u32) {
         let path = self.roots.join(name);
-        fs::write(&path, text).unwrap();
+        write_program(&path, text);
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     }
 
