@@ -28,7 +28,7 @@ pub(crate) struct Inspection<'a> {
     pub(crate) meter: &'a Meter<'a>,
     pub(crate) source: &'a dyn Source,
     pub(crate) scan: &'a ScanOptions,
-    /// Only these paths are scanned, without the directories above them.
+    /// Only these paths are scanned.
     pub(crate) listed: Option<&'a Spool<RelPath>>,
     pub(crate) cancel: &'a Cancel,
     /// The number of connections that progress reports.
@@ -83,9 +83,9 @@ impl Inspection<'_> {
     fn search(&self, found: &Sender<Vec<Entry>>) {
         self.guarded(|| {
             let scanned = match self.listed {
-                None => self.scan(self.scan, &[], found),
+                None => self.scan(self.scan, found),
                 Some(listed) => each_scan(listed, self.scan, |options| {
-                    if self.stopped() { Ok(()) } else { self.scan(options, &options.above_starts(), found) }
+                    if self.stopped() { Ok(()) } else { self.scan(options, found) }
                 }),
             };
             if let Err(error) = scanned {
@@ -95,10 +95,11 @@ impl Inspection<'_> {
         self.meter.set_scan_done(true);
     }
 
-    /// One scan; the entries at the (sorted) paths `without` are left out.
-    fn scan(&self, options: &ScanOptions, without: &[RelPath], found: &Sender<Vec<Entry>>) -> Result<()> {
+    /// One scan. The directories above its starts are left out.
+    fn scan(&self, options: &ScanOptions, found: &Sender<Vec<Entry>>) -> Result<()> {
+        let above = options.above_starts();
         let visit = |mut batch: ScanBatch| {
-            batch.entries.retain(|entry| without.binary_search(&entry.path).is_err());
+            batch.entries.retain(|entry| above.binary_search(&entry.path).is_err());
             // A list has further paths.
             batch.expected = batch.expected.filter(|_| self.listed.is_none());
             self.meter.count_found(&batch);

@@ -112,7 +112,8 @@ pub struct CopyOptions {
     pub scan: ScanOptions,
     /// What the source was told to do with symbolic links.
     pub links: Links,
-    /// Scan only these paths and the entries below them. The list is read while the run goes on.
+    /// Scan only these paths and the entries below them. The list is read while the run goes on. The root keeps its
+    /// metadata at the destination, unless the list has it.
     pub files_from: Option<Paths>,
     /// Compare by digest: the source hashes the files that may be unchanged. The sinks must have been opened with
     /// [`haul_core::Compare::Checksum`].
@@ -148,8 +149,10 @@ pub struct CopyOptions {
     pub is_only: bool,
     /// Warn about a file system that does not answer for this long.
     pub timeout: Duration,
-    /// The rate limit that the ends keep.
+    /// The rate limit.
     pub pace: Pace,
+    /// The engine keeps the rate limit, as the content goes over no connection that does.
+    pub keeps_rate: bool,
     /// The number of batches in flight; 0 lets the engine choose.
     pub workers: usize,
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use haul_core::event::{Action, Content, Done};
 use haul_core::filter::Rules;
 use haul_core::{
-    BackupNames, Changes, Entry, Error, ErrorKind, RelPath, Result, Side, Sink, SinkCaps, Source, SourceCaps,
+    BackupNames, Changes, Entry, Error, ErrorKind, Limiter, RelPath, Result, Side, Sink, SinkCaps, Source,
+    SourceCaps,
 };
 use haul_threads::caught;
 
@@ -66,6 +67,8 @@ pub(crate) struct Run<'a> {
     /// Collects what the destination has, in a run that removes it at the source.
     pub(crate) confirmed: Option<Arc<ConfirmedEntries>>,
     pub(crate) timeout: Duration,
+    /// The rate limit, if this run keeps it.
+    limit: Option<Arc<Limiter>>,
     pub(crate) checksum: bool,
     /// The caller wants the digest of every file.
     pub(crate) digests: bool,
@@ -120,6 +123,7 @@ impl<'a> Run<'a> {
             locked: (options.locked.times > 0 && !options.dry_run).then(Deferred::default),
             confirmed: options.confirmed.clone(),
             timeout: options.timeout,
+            limit: options.keeps_rate.then(|| Arc::clone(&options.pace.outbound)),
             checksum: options.checksum,
             digests: options.digests,
             dry_run: options.dry_run,
@@ -158,6 +162,15 @@ impl<'a> Run<'a> {
     pub(crate) fn guarded(&self, work: impl FnOnce()) {
         if let Err(error) = caught(work) {
             self.abort(error);
+        }
+    }
+
+    /// Waits until the rate limit allows content of `left` bytes, if this run keeps it.
+    pub(crate) fn keep_rate(&self, mut left: usize) {
+        let Some(limit) = &self.limit else { return };
+        while left > 0 {
+            // After an interruption, content that was already read passes: the run ends when it is written.
+            left -= limit.take(left, &|| self.cancel.is_cancelled()).unwrap_or(left);
         }
     }
 

@@ -24,8 +24,11 @@ pub(crate) fn scan(
     let scan = |options: &ScanOptions| {
         let starts = starts_of(options);
         let visit = |mut batch: ScanBatch| {
-            // A list has further paths.
-            batch.expected = batch.expected.filter(|_| !is_listed);
+            if is_listed {
+                // A list has further paths, and goes to a directory that keeps its own times and mode.
+                batch.expected = None;
+                batch.entries.retain(|entry| !entry.path.is_root() || options.starts.contains(&entry.path));
+            }
             // That a listed path is missing does not make the source an empty one.
             if is_listed && batch.entries.is_empty() {
                 return pass_on(run, batch, found);

@@ -53,6 +53,9 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
             Some(pages) => run.source.read_changed(&batch, pages),
             None => run.source.read(&batch),
         };
+        if let Ok(data) = &read {
+            run.keep_rate(data.content.bytes().len());
+        }
         drop(reading);
         match read {
             Ok(data) => {

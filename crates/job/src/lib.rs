@@ -3,17 +3,14 @@
 //! [`Observer`] is told.
 //!
 //! Two decisions are made here and nowhere else: which files are compared by blocks (`delta`), and who applies the rate
-//! limit (`rate`).
+//! limit (`plan`).
 
-#[cfg(test)]
-mod conformance;
 mod delta;
 mod ends;
 mod ends_config;
 mod errors;
 mod host_config;
 mod index;
-mod job_source;
 mod merge;
 mod mistakes;
 mod mounted;
@@ -24,7 +21,6 @@ mod part;
 mod password;
 mod place;
 mod plan;
-mod rate;
 mod reach;
 mod relative;
 mod remove_sources;

@@ -7,20 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use haul_core::{
-    EntryKind, Error, ErrorKind, Limiter, Links, Location, Place, RelPath, Result, ScanOptions, Source,
-    Totals,
+    EntryKind, Error, ErrorKind, Links, Location, Place, RelPath, Result, ScanOptions, Source, Totals,
 };
-use haul_engine::{Cancel, Selection};
+use haul_engine::Selection;
 
 use super::ends::Ends;
 use super::errors::usage;
-use super::job_source::JobSource;
 use super::merge::add_failure;
 use super::mistakes::{refuse_unit, surprise};
 use super::observer::Observer;
 use super::overlap::refuse_overlap;
 use super::place::{Landing, destination_place, dir_place, root_name, source_place};
-use super::rate::LimitedBy;
 use super::relative::{RelativeSources, location_of, place_of, relative_sources};
 use super::siblings::{Group, group, join, split};
 use super::wildcards::{expand, missing};
@@ -32,6 +29,8 @@ pub type Paths = Box<dyn Iterator<Item = Result<RelPath>> + Send>;
 pub(crate) struct PlannedCopy {
     /// The source.
     pub(crate) source: Arc<dyn Source>,
+    /// The engine keeps the rate limit.
+    pub(crate) keeps_rate: bool,
     /// The location of the source.
     pub(crate) at: Location,
     /// The root at the destination.
@@ -66,10 +65,6 @@ pub(crate) struct Planner<'a> {
     pub(crate) deletes: bool,
     /// Receives missing sources.
     pub(crate) observer: &'a dyn Observer,
-    /// The rate limit.
-    pub(crate) limit: &'a Arc<Limiter>,
-    /// Ends delays by the rate limit.
-    pub(crate) cancel: &'a Cancel,
     /// There is one source: if it fails, the job fails.
     pub(crate) is_only: bool,
     /// Counts failed and excluded sources.
@@ -159,8 +154,7 @@ impl Planner<'_> {
             self.observer.note(&note);
         }
         let ahead = (self.prehashes && paths.is_none() && source.caps().prehash).then_some(&scan);
-        let source = self.meet_destination(at, source, ahead)?;
-        let listed = if paths.is_some() { JobSource::rootless(source) } else { source };
+        let keeps_rate = self.meet_destination(at, &source, ahead)?;
         let retry = if root_name.is_empty() {
             Some(at.clone())
         } else {
@@ -168,7 +162,8 @@ impl Planner<'_> {
             split(at).filter(|_| is_dir).map(|(parent, _)| parent)
         };
         Ok(Some(PlannedCopy {
-            source: listed,
+            source,
+            keeps_rate,
             at: at.clone(),
             place,
             root_name,
@@ -206,8 +201,7 @@ impl Planner<'_> {
                 refuse_overlap(&at, self.destination, &place, &rules, self.deletes)?;
             }
         }
-        let source = self.meet_destination(parent, source, None)?;
-        planned.push(self.listed(parent, source, names.to_vec()));
+        planned.push(self.listed(parent, source, names.to_vec())?);
         Ok(())
     }
 
@@ -230,15 +224,15 @@ impl Planner<'_> {
             let rules = self.scan.rules.below(path.as_bytes());
             refuse_overlap(&at, self.destination, &place, &rules, self.deletes)?;
         }
-        let source = self.meet_destination(base, source, None)?;
-        planned.push(self.listed(base, source, paths));
+        planned.push(self.listed(base, source, paths)?);
         Ok(())
     }
 
     /// The copy of some paths of a source that keep their paths.
-    fn listed(&self, at: &Location, source: Arc<dyn Source>, paths: Vec<RelPath>) -> PlannedCopy {
-        PlannedCopy {
-            source: JobSource::rootless(source),
+    fn listed(&mut self, at: &Location, source: Arc<dyn Source>, paths: Vec<RelPath>) -> Result<PlannedCopy> {
+        Ok(PlannedCopy {
+            keeps_rate: self.meet_destination(at, &source, None)?,
+            source,
             at: at.clone(),
             place: dir_place(self.destination),
             root_name: Vec::new(),
@@ -246,7 +240,7 @@ impl Planner<'_> {
             selection: Some(Arc::new(Selection::new(&paths))),
             paths: Some(Box::new(paths.into_iter().map(Ok))),
             retry: Some(at.clone()),
-        }
+        })
     }
 
     /// Opens a source and finds the type of its root.
@@ -256,25 +250,27 @@ impl Planner<'_> {
         Ok((source, root.kind))
     }
 
-    /// Connects to the host of the destination and applies the rate limit to the source if the connections do not.
-    /// During the login, a thread hashes the files that the scan `ahead` finds.
+    /// Connects to the host of the destination. Returns whether the engine has to keep the rate limit: the connections
+    /// with a remote haul do so, and also count what goes between two remote hauls. During the login, a thread hashes the
+    /// files that the scan `ahead` finds.
     fn meet_destination(
         &mut self,
         at: &Location,
-        source: Arc<dyn Source>,
+        source: &Arc<dyn Source>,
         ahead: Option<&ScanOptions>,
-    ) -> Result<Arc<dyn Source>> {
+    ) -> Result<bool> {
         let connected = Arc::new(AtomicBool::new(false));
         if let (Some(scan), Location::Ssh { .. }, false) = (ahead, self.destination, self.ends.is_peer(at)?) {
-            let (source, scan, connected) = (Arc::clone(&source), scan.clone(), Arc::clone(&connected));
+            let (source, scan, connected) = (Arc::clone(source), scan.clone(), Arc::clone(&connected));
             // Nothing waits for this thread: a file system may hang.
             let _ = thread::Builder::new()
                 .name("haul-ahead".to_owned())
                 .spawn(move || source.prehash(&scan, &connected));
         }
-        let limited_by = LimitedBy::of(self.ends, at, self.destination);
+        let has_peer =
+            self.ends.is_peer(at).and_then(|peer| Ok(peer || self.ends.is_peer(self.destination)?));
         connected.store(true, Ordering::Relaxed);
-        Ok(limited_by?.apply(source, self.limit, self.cancel))
+        Ok(!has_peer?)
     }
 }
 

@@ -129,7 +129,7 @@ impl CopyJob {
         for ops in [&config.ops.source, &config.ops.destination] {
             ops.until(cancel.flag());
         }
-        // The connections with remote hauls keep this limit; the rate controller adapts it.
+        // The connections with remote hauls keep this limit, or else the engine; the rate controller adapts it.
         let pace = config.peer.pace.clone();
         let controller = RateController::start(pace.clone(), rate)?;
         with_handle(controller.handle());
@@ -210,8 +210,6 @@ impl Runner<'_> {
             relative: self.request.relative,
             deletes: self.request.delete.is_some(),
             observer: self.observer,
-            limit: &self.pace.outbound,
-            cancel: self.cancel,
             is_only: false,
             totals: &mut self.report.totals,
         };
@@ -379,6 +377,7 @@ impl Runner<'_> {
             is_only: self.request.sources.len() == 1,
             timeout: self.timeout,
             pace: self.pace.clone(),
+            keeps_rate: part.keeps_rate,
             workers: 0,
         };
         let source = Arc::clone(&part.source);

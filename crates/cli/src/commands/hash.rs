@@ -52,7 +52,7 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
             };
             let (before, last, observer) = (report.totals, number == count, &*console);
             let reporter = PartReporter { observer, root_name, before, last, listed: false, bill: None };
-            let scan = source.scan(&scan);
+            let scan = source.options(&scan);
             let (from, format) = (&*source.source, args.format.into());
             let part = haul_engine::hash(from, &scan, format, &mut line, &reporter, &cancel);
             report.seconds += part.seconds;

@@ -89,7 +89,7 @@ impl Removal<'_> {
     fn find(&self, selection: &Selection<'_>) -> Result<Found> {
         let found = Mutex::new((Found::default(), Ok(())));
         let takes_all = selection.takes_all();
-        self.source.source.scan(&self.source.scan(&selection.scan()), &|batch| {
+        self.source.scan(&selection.scan(), &|batch| {
             let mut found = found.lock();
             let (all, ended) = &mut *found;
             for failure in batch.errors {

@@ -62,7 +62,7 @@ fn entries(at: &Location, ends: &mut Ends, shown: &mut Shown) -> Result<bool> {
     let mut all = true;
     for source in open_sources(ends, at, Links::default())? {
         let found = Mutex::new((Vec::new(), Vec::new()));
-        source.source.scan(&source.scan(&options(&source)), &|batch| {
+        source.scan(&options(&source), &|batch| {
             let mut found = found.lock();
             found.0.extend(batch.entries);
             found.1.extend(batch.errors);

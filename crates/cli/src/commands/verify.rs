@@ -106,7 +106,7 @@ impl Verify {
             let sink = sink.clone().map(|sink| SinkOptions { source_time_unit, ..sink });
             let compared = sink.map(|sink| self.ends.compared(&self.destination, &place, &sink));
             let options = VerifyOptions {
-                scan: source.scan(scan),
+                scan: source.options(scan),
                 files_from: files_from.take(),
                 links,
                 trust: trust.between(&source.at, &self.destination),

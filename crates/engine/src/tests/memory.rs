@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use haul_core::digest::slice_count;
 use haul_core::source::{ScanVisit, changed_since_copied};
 use haul_core::sync::Mutex;
 use haul_core::{
-    Answer, Batch, BatchData, Buffer, ChainingValue, Changes, Digest, Entry, EntryKind, Error, ErrorKind,
-    Failure, FinishReport, HardLink, HungOperation, Offer, Outcome, PageHashes, RelPath, Result, ScanBatch,
-    ScanOptions, Side, Sink, SinkCaps, SliceData, Source, SourceCaps, WriteDone,
+    Answer, Batch, BatchData, Buffer, BufferPool, ChainingValue, Changes, Digest, Entry, EntryKind, Error,
+    ErrorKind, Failure, FinishReport, HardLink, HungOperation, Offer, Outcome, PageHashes, RelPath, Result,
+    ScanBatch, ScanOptions, Side, Sink, SinkCaps, SliceData, Source, SourceCaps, WriteDone,
 };
 
 use super::faults::{Call, Faults, path};
@@ -73,6 +73,10 @@ pub(super) struct MemorySource {
     pub(super) from_index: AtomicBool,
     /// Files can be opened for cloning.
     pub(super) can_clone: AtomicBool,
+    /// The scan lists the root above its starts, as those of all ends do.
+    pub(super) lists_above: AtomicBool,
+    /// The bytes of content of each batch.
+    pub(super) content_len: AtomicUsize,
     /// Entries that are put there before the first removal.
     pub(super) changed_before_removal: Mutex<Vec<Entry>>,
 }
@@ -88,7 +92,12 @@ impl Source for MemorySource {
 
     fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
         let tree = self.tree.lock().clone();
-        let starts = |entry: &&Entry| options.starts.is_empty() || options.starts.contains(&entry.path);
+        let lists_above = self.lists_above.load(Ordering::Relaxed);
+        let starts = |entry: &&Entry| {
+            options.starts.is_empty()
+                || options.starts.contains(&entry.path)
+                || lists_above && entry.path.is_root()
+        };
         let entries: Vec<Entry> = tree.values().filter(starts).cloned().collect();
         for entries in entries.chunks(BATCH) {
             self.faults.meet(Call::Scan, &RelPath::root())?;
@@ -123,7 +132,12 @@ impl Source for MemorySource {
             Ok(SliceData { extents: Vec::new(), value: ChainingValue([0; 32]) })
         };
         let slices = batch.iter().map(read).collect();
-        Ok(BatchData { batch: batch.clone(), slices, content: Buffer::default(), at_hand: false })
+        let (len, mut content) = (self.content_len.load(Ordering::Relaxed), Buffer::default());
+        if len > 0 {
+            content = BufferPool::new(haul_core::SLICE_LEN).take();
+            content.grow(len).unwrap();
+        }
+        Ok(BatchData { batch: batch.clone(), slices, content, at_hand: false })
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {

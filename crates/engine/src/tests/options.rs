@@ -80,6 +80,30 @@ fn a_list_names_the_entries() {
 }
 
 #[test]
+fn the_root_is_copied_only_if_a_list_names_it() {
+    for names_root in [false, true] {
+        let mut setup = Setup::new([dir(""), dir("d"), file("f", 1)], []);
+        setup.source.lists_above.store(true, Ordering::Relaxed);
+        let list = ["d", if names_root { "" } else { "f" }].map(|at| Ok(path(at)));
+        let report = setup.run(CopyOptions { files_from: Some(Box::new(list.into_iter())), ..options() });
+        assert_eq!((report.totals.found, report.totals.failed, setup.has("d")), (2, 0, true));
+        assert_eq!(setup.has(""), names_root);
+    }
+}
+
+#[test]
+fn the_engine_keeps_the_rate_only_if_no_connection_does() {
+    for keeps_rate in [false, true] {
+        let mut setup = Setup::new([dir(""), file("f", 1000)], []);
+        setup.source.content_len.store(1000, Ordering::Relaxed);
+        let pace = haul_core::Pace::default();
+        let report = setup.run(CopyOptions { pace: pace.clone(), keeps_rate, ..options() });
+        assert_eq!(report.totals.copied, 1);
+        assert_eq!(pace.taken(), if keeps_rate { 1000 } else { 0 });
+    }
+}
+
+#[test]
 fn a_large_file_that_a_list_names_twice_is_sent_once() {
     let mut setup = Setup::new([file("g", 30 * SLICE_LEN)], []);
     let list = (0..2000).map(|_| Ok(path("g")));

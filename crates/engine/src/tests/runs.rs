@@ -139,6 +139,7 @@ pub(super) fn options() -> CopyOptions {
         locked: LockedRetries::default(),
         timeout: Duration::from_secs(60),
         pace: Pace::default(),
+        keeps_rate: false,
         workers: 0,
     }
 }

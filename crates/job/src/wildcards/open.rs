@@ -3,18 +3,18 @@
 use std::slice;
 use std::sync::Arc;
 
+use haul_core::source::ScanVisit;
 use haul_core::{Entry, Error, ErrorKind, Links, Location, RelPath, Result, ScanOptions, Side, Source};
 
 use super::expand::{expand, is_pattern};
 use crate::ends::Ends;
-use crate::job_source::JobSource;
 use crate::mistakes::not_found;
 use crate::place::{Landing, destination_place, dir_place, root_name, source_place};
 use crate::siblings::{Group, group, join};
 
 /// A source that is open, or the directory of several that match a pattern.
 pub struct OpenSource {
-    /// The source. The scan of a directory of matches omits the directory itself.
+    /// The source.
     pub source: Arc<dyn Source>,
     /// The location of its root.
     pub at: Location,
@@ -53,8 +53,19 @@ impl OpenSource {
 
     /// The options of a scan, which are relative to the transfer, as this source takes them.
     #[must_use]
-    pub fn scan(&self, scan: &ScanOptions) -> ScanOptions {
+    pub fn options(&self, scan: &ScanOptions) -> ScanOptions {
         ScanOptions { rules: scan.rules.below(self.root_name()), starts: self.names.clone(), ..scan.clone() }
+    }
+
+    /// Scans the source, with options that are relative to the transfer. The directory of matches is left out.
+    ///
+    /// # Errors
+    /// As [`Source::scan`].
+    pub fn scan(&self, scan: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
+        self.source.scan(&self.options(scan), &|mut batch| {
+            batch.entries.retain(|entry| self.names.is_empty() || !entry.path.is_root());
+            visit(batch)
+        })
     }
 
     /// The location of an entry of this source, for messages and lists.
@@ -83,7 +94,6 @@ pub fn open_sources(ends: &mut Ends, at: &Location, links: Links) -> Result<Vec<
         };
         let source = ends.source(&at, &source_place(&at), links)?;
         let Some(root) = source.root()? else { return Err(missing(&at)) };
-        let source = if names.is_empty() { source } else { JobSource::rootless(source) };
         opened.push(OpenSource { source, at, names, is_dir: root.is_dir(), several, listed: false });
     }
     Ok(opened)

@@ -34,8 +34,6 @@ pub struct Keeps {
     pub file_roots: bool,
     /// A directory in which nothing is exists, so it can be scanned and removed.
     pub empty_dirs: bool,
-    /// The scan reports the root.
-    pub root_in_scan: bool,
     /// Times of a file that a sink may take for the same, in seconds: two cases differ by more.
     pub coarsest: i64,
 }
@@ -60,7 +58,6 @@ impl Keeps {
             verifies: true,
             file_roots: true,
             empty_dirs: true,
-            root_in_scan: true,
             coarsest: 1,
         }
     }

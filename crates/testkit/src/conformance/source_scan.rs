@@ -63,9 +63,7 @@ fn the_root_is_a_file(bench: &Bench) {
     let root = source.root().unwrap().expect("there is a root");
     assert!(root.is_file() && root.len == 12 && root.path.is_root(), "{root:?}");
     let found = scan(&*source, &ScanOptions::default()).whole();
-    if bench.keeps.root_in_scan {
-        assert_eq!(found.paths(), [RelPath::root()]);
-    }
+    assert_eq!(found.paths(), [RelPath::root()]);
 }
 
 fn a_missing_root_is_none(bench: &Bench) {
@@ -83,8 +81,7 @@ fn a_scan_of_a_missing_root_names_it(bench: &Bench) {
 fn a_scan_of_an_empty_directory_finds_only_the_root(bench: &Bench) {
     bench.put_root();
     let found = scan(&*bench.source(), &ScanOptions::default()).whole();
-    assert_eq!(found.below(), []);
-    assert_eq!(found.paths().len(), usize::from(bench.keeps.root_in_scan));
+    assert_eq!(found.paths(), [RelPath::root()]);
 }
 
 fn a_scan_reports_each_entry_once(bench: &Bench) {

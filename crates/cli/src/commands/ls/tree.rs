@@ -41,7 +41,7 @@ pub(super) fn list(at: &Location, args: &LsArgs, heading: &[u8], ends: &mut Ends
         // Matches are listed by their whole paths.
         let is_match = source.at != *at;
         listing.lock().of(source, is_match);
-        source.source.scan(&options(args, &selection, source, is_match), &|batch| {
+        source.scan(&options(args, &selection, source, is_match), &|batch| {
             let mut listing = listing.lock();
             listing.take(batch);
             if listing.lines.is_closed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -55,7 +55,7 @@ fn options(args: &LsArgs, selection: &Selection<'_>, source: &OpenSource, is_mat
     // A match is listed itself, unless the pattern ends in a slash.
     let depth = u32::from(!is_match || source.at.means_contents());
     let max_depth = (!args.recursive && !args.totals_only).then_some(depth);
-    source.scan(&ScanOptions { max_depth, ..selection.scan() })
+    ScanOptions { max_depth, ..selection.scan() }
 }
 
 struct Listing<'a> {

@@ -143,11 +143,10 @@ impl Looker<'_> {
         if self.request.split.is_some() && !source.is_dir {
             return Err(usage("split into parts", "it is not a directory").on(self.at.to_string()));
         }
-        let scan = source.scan(&self.scan);
         let begun = Instant::now();
         let collector = Collector::new(self.request);
         let state = Mutex::new(State { collector, lists, shown: begun, failure: None });
-        source.source.scan(&scan, &|batch| {
+        source.scan(&self.scan, &|batch| {
             let mut state = state.lock();
             let State { collector, lists, shown, failure } = &mut *state;
             for failed in &batch.errors {
