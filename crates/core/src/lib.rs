@@ -72,7 +72,7 @@ pub use preserve::Preserve;
 pub use pressure::Pressure;
 pub use program::{Program, Said};
 pub use report::{Failure, HungOperation, MetaNote, Report, Totals};
-pub use retry::Retry;
+pub use retry::{Retries, Retry};
 pub use sink::{Answer, FinishReport, HardLink, Left, Offer, Outcome, Sink, WriteDone};
 pub use slice::{Batch, BatchData, Extent, Slice, SliceData};
 pub use source::{LeftOut, ScanBatch, Source};

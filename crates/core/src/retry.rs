@@ -1,7 +1,18 @@
 //! Whether an operation that failed may succeed when it is repeated, and which errors of the operating system are
 //! temporary.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
+
+/// How often a slice that does not verify is moved again.
+const VERIFY_RETRIES: u32 = 3;
+/// How often a slice is moved again because its connection was lost. Only a transfer without any progress gets this far.
+pub const CONNECTION_RETRIES: u32 = 50;
+/// The pause before that, for each loss.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause.
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 
 /// Whether repeating the operation can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +76,41 @@ impl Retry {
     }
 }
 
+/// How often one slice was moved again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Retries {
+    /// Because it did not verify.
+    verify: u32,
+    /// Because its connection was lost.
+    connection: u32,
+}
+
+impl Retries {
+    /// Whether the slice is moved again after an error; counts that. `connections`: how often it may be because its
+    /// connection was lost.
+    pub fn may_repeat(&mut self, retry: Retry, connections: u32) -> bool {
+        let (count, most) = match retry {
+            Retry::Again => (&mut self.verify, VERIFY_RETRIES),
+            Retry::OtherStream => (&mut self.connection, connections),
+            Retry::Never | Retry::Anew => return false,
+        };
+        *count += 1;
+        *count <= most
+    }
+
+    /// Whether the slice was moved before.
+    #[must_use]
+    pub fn have_begun(&self) -> bool {
+        self.verify + self.connection > 0
+    }
+
+    /// The pause before the slice is moved again.
+    #[must_use]
+    pub fn pause(&self, longest: Duration) -> Duration {
+        (PAUSE * self.connection).min(longest)
+    }
+}
+
 fn is_temporary(errno: i32) -> bool {
     TEMPORARY.iter().any(|(temporary, _)| *temporary == errno)
 }
@@ -91,6 +137,20 @@ mod tests {
             let shown = std::io::Error::from_raw_os_error(errno).to_string();
             assert_eq!((name, shown), (expected, format!("{text} (os error {errno})")));
         }
+    }
+
+    #[test]
+    fn content_and_connections_have_retries_of_their_own() {
+        let mut retries = Retries::default();
+        assert!(!retries.may_repeat(Retry::Never, 9) && !retries.may_repeat(Retry::Anew, 9));
+        assert!(!retries.have_begun() && retries.pause(LONGEST_PAUSE).is_zero());
+        assert!((0..4).all(|count| retries.may_repeat(Retry::Again, 9) == (count < 3)));
+        assert!(retries.have_begun() && retries.pause(LONGEST_PAUSE).is_zero());
+        for lost in 1..=9 {
+            assert!(retries.may_repeat(Retry::OtherStream, 9));
+            assert_eq!(retries.pause(PAUSE * 5), PAUSE * lost.min(5));
+        }
+        assert!(!retries.may_repeat(Retry::OtherStream, 9));
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use haul_core::event::{Content, Done};
-use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, Side, Slice};
+use haul_core::retry::CONNECTION_RETRIES;
+use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retries, Retry, Side, Slice};
 
 use crate::confirmed::Proof;
 use crate::flusher::Recheck;
@@ -17,10 +18,6 @@ use crate::queue::is_large;
 use crate::run::{PROGRESS, Run};
 use crate::worker::Settled;
 
-/// How often a slice that does not verify is sent again.
-const VERIFY_RETRIES: u32 = 3;
-/// How often a slice is sent again because its connection was lost. Only a transfer without any progress gets this far.
-const CONNECTION_RETRIES: u32 = 50;
 /// How long large files may be open with nothing in flight.
 const UNCONFIRMED: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 2000 });
 /// How often such files are offered again before they fail.
@@ -34,13 +31,6 @@ enum End {
     Changed,
     /// The destination has lost what it had of the file; it may be copied again.
     Lost,
-}
-
-/// The retries of one slice.
-#[derive(Default)]
-struct Retries {
-    verify: u32,
-    connection: u32,
 }
 
 /// Settles batches.
@@ -220,14 +210,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
     /// Counts a retry of a slice. `false` if it has none left.
     fn may_retry(&mut self, entry: &Entry, slice: Slice, retry: Retry) -> bool {
         let key = (entry.path.clone(), slice.index, slice.part);
-        let retries = self.retries.entry(key.clone()).or_default();
-        let (count, most) = match retry {
-            Retry::Again => (&mut retries.verify, VERIFY_RETRIES),
-            Retry::OtherStream => (&mut retries.connection, CONNECTION_RETRIES),
-            Retry::Never | Retry::Anew => (&mut retries.verify, 0),
-        };
-        *count += 1;
-        let may = *count <= most;
+        let may = self.retries.entry(key.clone()).or_default().may_repeat(retry, CONNECTION_RETRIES);
         if !may {
             self.retries.remove(&key);
         }

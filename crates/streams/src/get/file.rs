@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
+use haul_core::retry::{CONNECTION_RETRIES, LONGEST_PAUSE};
 use haul_core::{
-    Batch, BatchData, Buffer, BufferPool, Entry, Error, ErrorKind, Result, Retry, SLICE_LEN, Side, Slice,
-    Source,
+    Batch, BatchData, Buffer, BufferPool, Entry, Error, ErrorKind, Result, Retries, Retry, SLICE_LEN, Side,
+    Slice, Source,
 };
 use haul_threads::ScopedThreads;
 
@@ -19,14 +19,6 @@ use super::settings::{GetStatus, Got};
 use super::stream_tree::StreamTree;
 use super::window::{Fetched, Ranges, Window};
 use crate::encoding::Encoding;
-
-/// How often a slice is read again, and the pause before that for each time.
-const RETRIES: u32 = 50;
-const PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3);
-/// How often a slice that does not verify is read again.
-const VERIFY_RETRIES: u32 = 3;
 
 /// A file to read.
 pub struct ReadFile {
@@ -112,7 +104,7 @@ struct FileSlices<'a> {
 impl FileSlices<'_> {
     /// Reads one slice, again if its connection was lost.
     fn read(&self, index: u32, unwanted: &AtomicBool) -> Result<(BatchData, Arc<Batch>)> {
-        let (mut verify, mut connection) = (0, 0);
+        let mut retries = Retries::default();
         loop {
             if self.cancel.load(Ordering::Relaxed) {
                 let error = Error::new(ErrorKind::Cancelled, Side::Local, "read", "interrupted");
@@ -121,7 +113,7 @@ impl FileSlices<'_> {
             let batch = Batch {
                 entries: vec![Arc::clone(&self.file.entry)],
                 slices: vec![Slice::whole(0, index)],
-                again: verify + connection > 0,
+                again: retries.have_begun(),
             };
             let batch = Arc::new(batch);
             let read = self.file.source.read(&batch).and_then(|mut data| match data.slices.pop() {
@@ -139,16 +131,11 @@ impl FileSlices<'_> {
                 Ok(data) => return Ok((data, batch)),
                 Err(error) => error,
             };
-            let (count, most) = match error.retry() {
-                Retry::Again => (&mut verify, VERIFY_RETRIES),
-                Retry::OtherStream => (&mut connection, RETRIES),
-                Retry::Never | Retry::Anew => return Err(error),
-            };
-            *count += 1;
-            if *count > most || unwanted.load(Ordering::Relaxed) {
+            let may_repeat = retries.may_repeat(error.retry(), CONNECTION_RETRIES);
+            if !may_repeat || unwanted.load(Ordering::Relaxed) {
                 return Err(error);
             }
-            thread::sleep((PAUSE * connection).min(LONGEST_PAUSE));
+            thread::sleep(retries.pause(LONGEST_PAUSE));
         }
     }
 

@@ -12,20 +12,16 @@ use haul_core::digest::slice_count;
 use haul_core::entry::GROWING;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
-    Batch, BatchData, Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, SLICE_LEN, Side,
-    Sink, Slice, Source,
+    Batch, BatchData, Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retries, Retry, SLICE_LEN,
+    Side, Sink, Slice, Source,
 };
 
 use super::settings::{PipeSettings, PipeStatus};
 
-/// How often a slice that does not verify is sent again.
-const VERIFY_RETRIES: u32 = 3;
 /// How often a slice is sent again because its connection was lost. Fewer times than in a copy: a remote end without
 /// connections ends its program soon.
 const CONNECTION_RETRIES: u32 = 30;
-/// The pause before that, for each loss.
-const PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause.
+/// The longest pause before that.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// A stream stands still if no slice has been taken for so long, and for so many times the usual time of one.
 const STILL: Duration = Duration::from_millis(250);
@@ -34,8 +30,7 @@ const STILL_TIMES: u32 = 8;
 /// A slice to move.
 struct Job {
     index: u32,
-    verify: u32,
-    connection: u32,
+    retries: Retries,
     /// Whether another thread or connection has it too, and this one is not needed.
     twice: bool,
 }
@@ -163,13 +158,13 @@ impl Slices {
             if !ends && state.next - state.taken < self.settings.window {
                 let index = state.next;
                 state.next += 1;
-                return Some(Job { index, verify: 0, connection: 0, twice: false });
+                return Some(Job { index, retries: Retries::default(), twice: false });
             }
             state = match state.still_in(Instant::now(), self.settings.waits) {
                 None => self.changed.wait(state),
                 Some((Duration::ZERO, index)) => {
                     state.twice = Some(index);
-                    return Some(Job { index, verify: 0, connection: 0, twice: true });
+                    return Some(Job { index, retries: Retries::default(), twice: true });
                 }
                 Some((time, _)) => self.changed.wait_timeout(state, time).0,
             };
@@ -177,14 +172,11 @@ impl Slices {
     }
 
     fn move_one(self: &Arc<Self>, job: Job) {
-        let pause = PAUSE * job.connection;
-        if !pause.is_zero() {
-            std::thread::sleep(pause.min(LONGEST_PAUSE));
-        }
+        std::thread::sleep(job.retries.pause(LONGEST_PAUSE));
         let batch = Batch {
             entries: vec![Arc::clone(&self.entry)],
             slices: vec![Slice::whole(0, job.index)],
-            again: job.twice || job.verify + job.connection > 0,
+            again: job.twice || job.retries.have_begun(),
         };
         let data = match self.source.read(&Arc::new(batch)) {
             Ok(data) => data,
@@ -251,26 +243,17 @@ impl Slices {
             // It may have been taken meanwhile, and not be kept any more.
             Err(_) if job.twice => {}
             Err(error) if job.index < state.taken && error.retry() != Retry::Never => {}
-            Err(error) if state.error.is_none() && job.may_repeat(&error) => state.again.push(job),
+            Err(error)
+                if state.error.is_none() && job.retries.may_repeat(error.retry(), CONNECTION_RETRIES) =>
+            {
+                state.again.push(job);
+            }
             Err(error) => {
                 state.error.get_or_insert(error);
             }
         }
         drop(state);
         self.changed.notify_all();
-    }
-}
-
-impl Job {
-    /// Whether the slice is moved again after this error; counts the repetitions.
-    fn may_repeat(&mut self, error: &Error) -> bool {
-        let (count, most) = match error.retry() {
-            Retry::Again => (&mut self.verify, VERIFY_RETRIES),
-            Retry::OtherStream => (&mut self.connection, CONNECTION_RETRIES),
-            Retry::Never | Retry::Anew => return false,
-        };
-        *count += 1;
-        *count <= most
     }
 }
 

@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use haul_core::digest::{SLICE_LEN, slice_count};
 use haul_core::entry::GROWING;
+use haul_core::retry::{CONNECTION_RETRIES, LONGEST_PAUSE};
 use haul_core::{
     Answer, Buffer, ChainingValue, Digest, Entry, Error, ErrorKind, Extent, FileTree, Offer, Outcome, Result,
-    Side,
+    Retries, Side,
 };
 
 use super::beside::index_beside;
 use super::cut::StreamPart;
 use super::settings::{FileTarget, PutSettings, PutStatus, StoredObject};
-use super::slices::{Piece, Slices, batch, may_repeat};
+use super::slices::{Piece, Slices, batch};
 use crate::sidecar::Proof;
 
 /// Threads that write into a file of this machine: they hash and write.
@@ -200,7 +201,7 @@ impl<'a> FileStream<'a> {
         }
         let mut tree = self.slices.tree();
         tree.end_at(len);
-        let (mut verify, mut connection) = (0, 0);
+        let mut retries = Retries::default();
         loop {
             let (content, value) = match &self.held {
                 Some(piece) => piece.load(&self.target.pool, len, last)?,
@@ -214,8 +215,7 @@ impl<'a> FileStream<'a> {
                 self.error(ErrorKind::Io, "put the stream", "a slice of it was not written")
             })?;
             let extent = (!content.bytes().is_empty()).then(|| Extent::data(0, content.bytes().len() as u32));
-            let again = verify + connection > 0;
-            match self.write_end(batch(&entry, last, (extent, value), content, again)) {
+            match self.write_end(batch(&entry, last, (extent, value), content, retries.have_begun())) {
                 Ok(Outcome::Committed(Some(found))) if found == digest => {
                     let len = self.held.take().map_or(0, |piece| piece.len);
                     self.status.sent.fetch_add(len, Ordering::Relaxed);
@@ -231,8 +231,8 @@ impl<'a> FileStream<'a> {
                     let cause = "all of it was sent, and the destination does not say that it is there";
                     return Err(self.error(ErrorKind::Io, "commit", cause));
                 }
-                Err(error) if may_repeat(&error, &mut verify, &mut connection) => {
-                    std::thread::sleep(Duration::from_millis(100) * connection.min(30));
+                Err(error) if retries.may_repeat(error.retry(), CONNECTION_RETRIES) => {
+                    std::thread::sleep(retries.pause(LONGEST_PAUSE));
                 }
                 Err(error) => return Err(error),
             }

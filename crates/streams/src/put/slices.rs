@@ -8,23 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use haul_core::digest::SliceHasher;
+use haul_core::retry::{CONNECTION_RETRIES, LONGEST_PAUSE};
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
     Batch, BatchData, Buffer, BufferPool, ChainingValue, Entry, Error, ErrorKind, Extent, FileTree, Outcome,
-    Result, Retry, SLICE_LEN, Side, Sink, Slice, SliceData,
+    Result, Retries, SLICE_LEN, Side, Sink, Slice, SliceData,
 };
 
 use super::cut::StreamPart;
 use super::settings::PutStatus;
 
-/// How often a slice that does not verify is sent again.
-const VERIFY_RETRIES: u32 = 3;
-/// How often a slice is sent again because its connection was lost, as in a copy.
-const CONNECTION_RETRIES: u32 = 50;
-/// The pause before that, for each loss.
-const PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 /// How often a sink that has all that there is for it is asked to make that durable.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -80,8 +73,7 @@ struct Job {
     value: ChainingValue,
     /// The sink is asked whether it has the slice from an interrupted run.
     compares: bool,
-    verify: u32,
-    connection: u32,
+    retries: Retries,
 }
 
 /// The slices of one stream on their way to a sink.
@@ -215,8 +207,8 @@ impl Slices {
                 drop(state);
                 self.changed.notify_all();
                 let compares = self.left.iter().any(|range| range.contains(&index));
-                let value = ChainingValue::default();
-                return Some(Job { index, piece: Some(piece), value, compares, verify: 0, connection: 0 });
+                let (value, retries) = (ChainingValue::default(), Retries::default());
+                return Some(Job { index, piece: Some(piece), value, compares, retries });
             }
             let is_idle = state.in_flight == 0;
             if is_idle && (state.closed || state.error.is_some()) {
@@ -238,16 +230,14 @@ impl Slices {
     }
 
     fn write(self: &Arc<Self>, mut job: Job) {
-        if job.connection > 0 {
-            std::thread::sleep((PAUSE * job.connection).min(LONGEST_PAUSE));
-        }
+        std::thread::sleep(job.retries.pause(LONGEST_PAUSE));
         let Some(piece) = &job.piece else { return self.settle(job, Err(unsettled())) };
         let (content, value) = match piece.load(&self.pool, self.entry.len, job.index) {
             Ok(loaded) => loaded,
             Err(error) => return self.settle(job, Err(error)),
         };
         job.value = value;
-        let (len, again) = (SLICE_LEN as u32, job.verify + job.connection > 0);
+        let (len, again) = (SLICE_LEN as u32, job.retries.have_begun());
         let data = if job.compares {
             let extent = Extent { start: 0, len, same: true };
             batch(&self.entry, job.index, (Some(extent), value), Buffer::default(), again)
@@ -296,19 +286,8 @@ impl Job {
             self.compares = false;
             return true;
         }
-        may_repeat(error, &mut self.verify, &mut self.connection)
+        self.retries.may_repeat(error.retry(), CONNECTION_RETRIES)
     }
-}
-
-/// Whether a write is repeated after this error; counts the repetitions.
-pub(super) fn may_repeat(error: &Error, verify: &mut u32, connection: &mut u32) -> bool {
-    let (count, most) = match error.retry() {
-        Retry::Again => (verify, VERIFY_RETRIES),
-        Retry::OtherStream => (connection, CONNECTION_RETRIES),
-        Retry::Never | Retry::Anew => return false,
-    };
-    *count += 1;
-    *count <= most
 }
 
 /// A job that the sink has. If the sink drops it unsettled, as by a panic, it has failed.
