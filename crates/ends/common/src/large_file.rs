@@ -1,4 +1,4 @@
-//! A file of several slices while it is staged at a server: which slices are there, and its journal.
+//! Files of several slices while they are staged at a server: which slices are there, and their journals.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,7 +6,50 @@ use std::sync::{Arc, OnceLock};
 
 use haul_core::journal::Header;
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
-use haul_core::{ChainingValue, Digest, Entry, Error, ErrorKind, FileTree, Result, Side};
+use haul_core::{ChainingValue, Digest, Entry, Error, ErrorKind, FileTree, RelPath, Result, Side};
+
+type Shared<P, H, M> = Arc<LargeFile<P, H, M>>;
+
+/// The large files that a sink stages, by the paths of their entries.
+pub struct LargeFiles<P, H, M>(Mutex<HashMap<RelPath, Shared<P, H, M>>>);
+
+impl<P, H, M> Default for LargeFiles<P, H, M> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<P: Clone, H, M> LargeFiles<P, H, M> {
+    /// The file at a path.
+    pub fn get(&self, path: &RelPath) -> Option<Shared<P, H, M>> {
+        self.0.lock().get(path).cloned()
+    }
+
+    /// The file of this very entry.
+    pub fn of(&self, entry: &Entry) -> Option<Shared<P, H, M>> {
+        self.get(&entry.path).filter(|large| large.entry().identity() == entry.identity())
+    }
+
+    /// Adds a file.
+    pub fn put(&self, large: LargeFile<P, H, M>) {
+        self.0.lock().insert(large.entry().path.clone(), Arc::new(large));
+    }
+
+    /// Takes the file at a path out.
+    pub fn take(&self, path: &RelPath) -> Option<Shared<P, H, M>> {
+        self.0.lock().remove(path)
+    }
+
+    /// Takes all files out.
+    pub fn take_all(&self) -> Vec<Shared<P, H, M>> {
+        self.0.lock().drain().map(|(_, large)| large).collect()
+    }
+
+    /// The paths of all staged files and journals.
+    pub fn staged(&self) -> Vec<P> {
+        self.0.lock().values().flat_map(|large| [large.part.clone(), large.journal.clone()]).collect()
+    }
+}
 
 /// A large file that is being staged. `P` is a path at the server, `H` an open journal, `M` how the file is made.
 pub struct LargeFile<P, H, M> {

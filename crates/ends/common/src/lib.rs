@@ -13,5 +13,6 @@ pub mod metadata_warnings;
 pub mod offers;
 pub mod server_tree;
 pub mod sha256;
+pub mod staged_names;
 pub mod thread_pool;
 pub mod walk;

@@ -1,11 +1,25 @@
 //! Offers that are answered together, step by step, as a server is asked about many names at a time.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 
 use haul_core::policy::Verdict;
+use haul_core::sync::Mutex;
 use haul_core::{
-    Answer, Changes, Digest, Entry, Error, ErrorKind, Left, Offer, RelPath, Result, Side, SinkOptions,
+    Answer, Changes, Digest, Entry, Error, ErrorKind, Left, Offer, RelPath, Result, SLICE_LEN, Side,
+    SinkOptions,
 };
+
+/// Directories that this run created before they were offered, because of an entry in them.
+#[derive(Default)]
+pub struct MadeDirs(Mutex<HashSet<RelPath>>);
+
+impl MadeDirs {
+    /// Whether the directory is one. The answer is given once.
+    pub fn take(&self, dir: &RelPath) -> bool {
+        self.0.lock().remove(dir)
+    }
+}
 
 /// An offer that is being answered.
 pub struct Case<'a, A> {
@@ -28,6 +42,11 @@ impl<A> Case<'_, A> {
     /// Whether there is no answer yet.
     pub fn is_open(&self) -> bool {
         self.answer.is_none()
+    }
+
+    /// Whether the content of a large file is needed.
+    fn needs_slices(&self) -> bool {
+        self.is_open() && self.entry().is_file() && self.entry().len > SLICE_LEN
     }
 
     /// Answers an offer that the options exclude. `lacking` are the missing directories, `true` if another entry has
@@ -73,7 +92,7 @@ pub fn compare_digests<A>(
 
 /// The directories to create: those that were offered, and the missing parents of all entries. `true` if an entry of
 /// another kind has the name.
-pub fn dirs_to_make<A>(cases: &[Case<'_, A>], lacking: &HashMap<RelPath, bool>) -> BTreeMap<RelPath, bool> {
+fn dirs_to_make<A>(cases: &[Case<'_, A>], lacking: &HashMap<RelPath, bool>) -> BTreeMap<RelPath, bool> {
     let mut dirs = BTreeMap::new();
     for case in cases.iter().filter(|case| case.is_open()) {
         for dir in above(&case.offer.entry.path).take_while(|dir| !dirs.contains_key(dir)).collect::<Vec<_>>()
@@ -86,24 +105,58 @@ pub fn dirs_to_make<A>(cases: &[Case<'_, A>], lacking: &HashMap<RelPath, bool>) 
     dirs
 }
 
-/// Answers offers of directories that were created, and of all that lies below one that was not. `made` is called for
-/// each that was.
+/// Creates the directories that were offered, and the missing parents of all entries. Answers for those that were offered,
+/// and for all that lies below one that failed. `make` creates them and returns the errors, `made` is called for each
+/// that was offered and created.
 ///
 /// # Errors
-/// That of `made`.
-pub fn answer_dirs<A>(
+/// Those of `make` and `made`.
+pub fn make_dirs<A>(
     cases: &mut [Case<'_, A>],
-    failed: &HashMap<RelPath, Error>,
+    lacking: &HashMap<RelPath, bool>,
+    made_before: &MadeDirs,
+    make: impl FnOnce(&BTreeMap<RelPath, bool>) -> Result<HashMap<RelPath, Error>>,
     made: impl Fn(&Case<'_, A>) -> Result<Changes>,
 ) -> Result<()> {
+    let dirs = dirs_to_make(cases, lacking);
+    // Before the server makes them: another thread may find one at once.
+    made_before.0.lock().extend(dirs.keys().cloned());
+    let failed = make(&dirs)?;
+    for dir in failed.keys() {
+        made_before.take(dir);
+    }
     for case in cases.iter_mut().filter(|case| case.is_open()) {
         let path = &case.offer.entry.path;
         if case.entry().is_dir() {
+            made_before.take(path);
             let made = failed.get(path).map_or_else(|| made(case).map(Ok), |error| Ok(Err(error.clone())))?;
             case.answer = Some(made.map(Answer::Made));
         } else if let Some(error) = above(path).filter_map(|dir| failed.get(&dir)).last() {
             case.answer = Some(Err(error.clone()));
         }
+    }
+    Ok(())
+}
+
+/// Answers all other offers: files need their content, and what else is left would be created in a dry run. `prepare`
+/// finds the slices that interrupted runs left of large files.
+///
+/// # Errors
+/// That of `prepare`.
+pub fn need<'a, A>(
+    cases: &mut [Case<'a, A>],
+    changes: impl Fn(&Case<'a, A>) -> Changes,
+    prepare: impl FnOnce(&[&Case<'a, A>]) -> Result<Vec<Result<Vec<Range<u32>>>>>,
+) -> Result<()> {
+    let large: Vec<&Case<'a, A>> = cases.iter().filter(|case| case.needs_slices()).collect();
+    let mut left = prepare(&large)?.into_iter();
+    for case in cases.iter_mut().filter(|case| case.is_open()) {
+        let changes = changes(case);
+        let have = if case.needs_slices() { left.next() } else { None }.unwrap_or(Ok(Vec::new()));
+        case.answer = Some(match case.entry().is_file() {
+            true => have.map(|have| Answer::Need { changes, have }),
+            false => Ok(Answer::Made(changes)),
+        });
     }
     Ok(())
 }

@@ -11,11 +11,12 @@ use std::sync::Arc;
 use haul_core::digest::SliceHasher;
 use haul_core::journal::{self, HEADER_LEN, RECORD_LEN};
 use haul_core::{
-    ChainingValue, Entry, Error, ErrorKind, Outcome, Preserve, Result, SLICE_LEN, Slice, SliceData,
+    ChainingValue, Error, ErrorKind, Offer, Outcome, Preserve, Result, SLICE_LEN, Slice, SliceData,
 };
 
 use super::conn::Conn;
 use haul_ends::large_file::Journal;
+use haul_ends::offers::Case;
 
 use super::large_file::{LargeFile, Progress, large_file};
 use super::meta::{self, Change, Wish, seconds};
@@ -30,16 +31,15 @@ use super::stream;
 use super::tree::file_mode;
 
 /// Finds what interrupted runs left of these files, and returns the slices to keep, as ranges. Removes files that are
-/// of no use. With each file comes the mode of the file that it replaces.
-pub(super) fn prepare(sink: &SftpSink, files: &[(Arc<Entry>, Option<u32>)]) -> Result<Vec<Vec<Range<u32>>>> {
+/// of no use.
+pub(super) fn prepare(sink: &SftpSink, files: &[&Case<'_, Attrs>]) -> Result<Vec<Result<Vec<Range<u32>>>>> {
     let mut all = Vec::with_capacity(files.len());
-    for (entry, replaced) in files {
+    for Case { offer: Offer { entry, .. }, now, .. } in files {
+        let replaces = now.as_ref().and_then(file_mode).is_some();
         // Other connections open the staged file too, as its owner.
-        let first_mode = sink.first_mode(entry, replaced.is_some()) | PRIVATE;
-        if let Some(large) =
-            sink.large(&entry.path).filter(|large| large.entry().identity() == entry.identity())
-        {
-            all.push(large.resumable());
+        let first_mode = sink.first_mode(entry, replaces) | PRIVATE;
+        if let Some(large) = sink.large_files.of(entry) {
+            all.push(Ok(large.resumable()));
             continue;
         }
         let empty = large_file(&sink.tree, entry, first_mode, &[]);
@@ -47,15 +47,15 @@ pub(super) fn prepare(sink: &SftpSink, files: &[(Arc<Entry>, Option<u32>)]) -> R
         // Slices that were not synced may be lost after a crash of the server.
         let known = if sink.options.verify_disk || !synced { reread(sink, &empty, known)? } else { known };
         if sink.options.dry_run {
-            all.push(Vec::new());
+            all.push(Ok(Vec::new()));
             continue;
         }
         if found && known.is_empty() {
             sink.remove_all(&[empty.part.clone(), empty.journal.clone()])?;
         }
         let large = large_file(&sink.tree, entry, first_mode, &known);
-        all.push(large.resumable());
-        sink.put_large(&entry.path, large);
+        all.push(Ok(large.resumable()));
+        sink.large_files.put(large);
     }
     Ok(all)
 }
@@ -173,7 +173,7 @@ pub(super) fn write(
                 return Err(error);
             }
             let _ = large.ended.set(digest);
-            sink.drop_large(&large.entry().path);
+            sink.large_files.take(&large.entry().path);
             Ok(Outcome::Committed(Some(digest)))
         }
     }
@@ -307,7 +307,7 @@ pub(super) fn close_journal(large: &LargeFile) {
 impl Drop for SftpSink {
     /// A sink that comes later, on other connections, has to find the records that are on their way.
     fn drop(&mut self) {
-        self.take_large().iter().for_each(|large| close_journal(large));
+        self.large_files.take_all().iter().for_each(|large| close_journal(large));
     }
 }
 
@@ -383,14 +383,14 @@ fn settle_missing(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Out
     match digest {
         Some(digest) if renamed => {
             let _ = large.ended.set(digest);
-            sink.drop_large(&entry.path);
+            sink.large_files.take(&entry.path);
             remove_journal(sink, large);
             let wish = Wish::of(&sink.options.preserve, entry);
             sink.set_all(&[Change { entry, wish, now: None }])?;
             Ok(Outcome::Committed(Some(digest)))
         }
         _ => {
-            sink.drop_large(&entry.path);
+            sink.large_files.take(&entry.path);
             let cause = "its staged file is gone";
             let error: Error = sink.tree.fault(ErrorKind::Busy, "write", &entry.path, cause);
             Err(error.with_hint("is another haul writing it? Run the same command again"))

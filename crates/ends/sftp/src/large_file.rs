@@ -12,6 +12,7 @@ use super::tree::Tree;
 type Open = (Arc<Conn>, Vec<u8>);
 /// A large file, and the mode with which its staged file is created.
 pub(super) type LargeFile = haul_ends::large_file::LargeFile<Vec<u8>, Open, u32>;
+pub(super) type LargeFiles = haul_ends::large_file::LargeFiles<Vec<u8>, Open, u32>;
 pub(super) type Progress = haul_ends::large_file::Progress<Open>;
 
 /// A file with the `known` slices of an interrupted run.

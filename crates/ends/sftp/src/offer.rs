@@ -1,14 +1,11 @@
 //! Answers offers: compares entries, creates those without content, and says what content is needed. Each step is one
 //! pipeline for all offers.
 
-use std::collections::HashMap;
-use std::ops::Range;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
 
 use haul_core::policy::{self, Verdict, decide};
 use haul_core::{
-    Answer, Changes, Compare, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result, SLICE_LEN,
-    SinkOptions,
+    Answer, Changes, Compare, Entry, EntryKind, ErrorKind, Left, Offer, RelPath, Result, SinkOptions,
 };
 
 use super::compare::SftpEntry;
@@ -19,7 +16,7 @@ use super::pipeline::Pipeline;
 use super::read::hashers;
 use super::reply::{Fault, unless_lost};
 use super::state::SftpSink;
-use super::tree::{file_mode, is_dir};
+use super::tree::is_dir;
 use super::{kept, large};
 use haul_core::staging::is_staging_name;
 use haul_ends::offers;
@@ -123,7 +120,7 @@ fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
             continue;
         }
         if entry.is_dir() {
-            let is_made = sink.was_made(&entry.path);
+            let is_made = sink.made.take(&entry.path);
             sink.add_dir(entry, case.now.as_ref().filter(|_| !is_made))?;
             if is_made {
                 case.answer = Some(Ok(Answer::Made(Changes::NEW)));
@@ -232,20 +229,15 @@ fn make_dirs(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath,
         // For a single file, the destination directory may be missing.
         sink.tree.make_above()?;
     }
-    let dirs = offers::dirs_to_make(cases, lacking);
     let offered = cases.iter().filter(|case| case.entry().is_dir());
     let modes: HashMap<&RelPath, u32> =
         offered.map(|case| (&case.offer.entry.path, case.offer.entry.mode)).collect();
-    // Before the server makes them: another thread may find one at once.
-    dirs.keys().for_each(|dir| sink.will_make(dir));
-    let failed = sink.tree.make_dirs(&dirs, &|dir| sink.first_dir_mode(modes.get(dir).copied()))?;
-    let failed: HashMap<RelPath, Error> =
-        failed.into_iter().map(|(dir, fault)| (dir.clone(), sink.tree.error("make", &dir, fault))).collect();
-    for dir in failed.keys() {
-        let _ = sink.was_made(dir);
-    }
-    offers::answer_dirs(cases, &failed, |case| {
-        let _ = sink.was_made(&case.entry().path);
+    let make = |dirs: &BTreeMap<RelPath, bool>| {
+        let failed = sink.tree.make_dirs(dirs, &|dir| sink.first_dir_mode(modes.get(dir).copied()))?;
+        let failed = failed.into_iter();
+        Ok(failed.map(|(dir, fault)| (dir.clone(), sink.tree.error("make", &dir, fault))).collect())
+    };
+    offers::make_dirs(cases, lacking, &sink.made, make, |case| {
         sink.add_dir(case.entry(), None)?;
         Ok(changes_of(sink, case))
     })
@@ -298,31 +290,9 @@ fn make_links(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
 
 /// All other entries need their content, or would be created in a dry run.
 fn need(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
-    let large_files: Vec<(usize, Vec<Range<u32>>)> = {
-        let wanted: Vec<usize> = (0..cases.len())
-            .filter(|at| {
-                let case = &cases[*at];
-                case.is_open() && case.entry().is_file() && case.entry().len > SLICE_LEN
-            })
-            .collect();
-        let replaced = |at: &usize| cases[*at].now.as_ref().and_then(file_mode);
-        let files: Vec<_> =
-            wanted.iter().map(|at| (Arc::clone(&cases[*at].offer.entry), replaced(at))).collect();
-        let have = large::prepare(sink, &files)?;
-        wanted.into_iter().zip(have).collect()
-    };
-    let mut have: HashMap<usize, Vec<Range<u32>>> = large_files.into_iter().collect();
-    let mut needed = false;
-    for (at, case) in cases.iter_mut().enumerate().filter(|(_, case)| case.answer.is_none()) {
-        let changes = changes_of(sink, case);
-        case.answer = Some(Ok(if case.offer.entry.is_file() {
-            needed = true;
-            Answer::Need { changes, have: have.remove(&at).unwrap_or_default() }
-        } else {
-            Answer::Made(changes)
-        }));
-    }
-    if needed && !sink.options.dry_run {
+    let needs_content = cases.iter().any(|case| case.is_open() && case.entry().is_file());
+    offers::need(cases, |case| changes_of(sink, case), |large| large::prepare(sink, large))?;
+    if needs_content && !sink.options.dry_run {
         sink.tree.pool().want();
     }
     Ok(())

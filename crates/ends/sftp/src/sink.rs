@@ -55,7 +55,7 @@ impl SftpSink {
                 small.push(Small { entry, data: read, content });
                 places.push(at);
             } else {
-                outcomes[at] = Some(match self.large(&entry.path) {
+                outcomes[at] = Some(match self.large_files.get(&entry.path) {
                     Some(large) => large
                         .end_at(entry)
                         .and_then(|()| large::write(self, &conn, &large, slice, read, content)),
@@ -196,7 +196,7 @@ impl Sink for SftpSink {
 
     fn discard(&self, paths: &[RelPath]) -> Result<()> {
         let mut gone = Vec::new();
-        for large in paths.iter().filter_map(|path| self.drop_large(path)) {
+        for large in paths.iter().filter_map(|path| self.large_files.take(path)) {
             large::close_journal(&large);
             gone.extend([large.part.clone(), large.journal.clone()]);
         }

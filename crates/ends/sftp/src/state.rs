@@ -2,17 +2,17 @@
 //! renamed into place.
 
 use haul_core::sync::Mutex;
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashSet;
 
-use haul_core::staging::{JOURNAL, PART, is_staging_name, staging_name};
+use haul_core::staging::is_staging_name;
 use haul_core::{Entry, Error, ErrorKind, Preserve, RelPath, Result, SLICE_LEN, SinkOptions};
 use haul_ends::dirs::Dirs;
 use haul_ends::metadata_warnings::MetadataWarnings;
+use haul_ends::offers::MadeDirs;
+use haul_ends::staged_names::{StagedNames, stale};
 
 use super::conn::Conn;
-use super::large_file::LargeFile;
+use super::large_file::LargeFiles;
 use super::listing::list;
 use super::meta::{self, Change, Wish};
 use super::packet::{self, Attrs, Request};
@@ -33,12 +33,9 @@ pub(super) struct SftpSink {
     pub(super) options: SinkOptions,
     pub(super) dirs: Dirs,
     pub(super) notes: MetadataWarnings,
-    /// Directories that were created before they were offered, because of an entry in them.
-    made: Mutex<HashSet<RelPath>>,
-    large_files: Mutex<HashMap<RelPath, Arc<LargeFile>>>,
-    /// Makes the staging names of this run unique: the server may still work on files of a killed run.
-    run: u128,
-    count: AtomicU64,
+    pub(super) made: MadeDirs,
+    pub(super) large_files: LargeFiles,
+    names: StagedNames,
     staged: Mutex<Staging>,
 }
 
@@ -87,10 +84,9 @@ impl SftpSink {
             options,
             dirs: Dirs::default(),
             notes: MetadataWarnings::default(),
-            made: Mutex::default(),
-            large_files: Mutex::default(),
-            run: haul_core::random::number(),
-            count: AtomicU64::new(0),
+            made: MadeDirs::default(),
+            large_files: LargeFiles::default(),
+            names: StagedNames::default(),
             staged: Mutex::default(),
         }
     }
@@ -111,9 +107,7 @@ impl SftpSink {
 
     /// A new staging name for the entry at `path`.
     pub(super) fn stage(&self, path: &RelPath) -> Part<'_> {
-        let count = self.count.fetch_add(1, Ordering::Relaxed);
-        let unique = [self.tree.name_of(path), &self.run.to_le_bytes(), &count.to_le_bytes()].join(&b'/');
-        let remote = self.tree.beside(path, &staging_name(&unique, PART));
+        let remote = self.tree.beside(path, &self.names.next(self.tree.name_of(path)));
         self.staged.lock().active.insert(remote.clone());
         Part { sink: self, remote, done: false }
     }
@@ -160,33 +154,6 @@ impl SftpSink {
     pub(super) fn wish_of_dir(&self, entry: &Entry, now: &Attrs) -> Wish {
         let wish = Wish::of(&self.options.preserve, entry);
         Wish { mode: wish.mode.or(now.mode.map(|mode| mode & entry.mode & 0o7777)), ..wish }
-    }
-
-    /// Has to be called before this run creates the directory.
-    pub(super) fn will_make(&self, dir: &RelPath) {
-        self.made.lock().insert(dir.clone());
-    }
-
-    /// Whether this run created the directory because of an entry in it. The answer is given once.
-    pub(super) fn was_made(&self, dir: &RelPath) -> bool {
-        self.made.lock().remove(dir)
-    }
-
-    pub(super) fn large(&self, path: &RelPath) -> Option<Arc<LargeFile>> {
-        self.large_files.lock().get(path).cloned()
-    }
-
-    pub(super) fn put_large(&self, path: &RelPath, large: LargeFile) {
-        self.large_files.lock().insert(path.clone(), Arc::new(large));
-    }
-
-    pub(super) fn drop_large(&self, path: &RelPath) -> Option<Arc<LargeFile>> {
-        self.large_files.lock().remove(path)
-    }
-
-    /// All large files. The sink has none afterwards.
-    pub(super) fn take_large(&self) -> Vec<Arc<LargeFile>> {
-        self.large_files.lock().drain().map(|(_, large)| large).collect()
     }
 
     pub(super) fn set_all(&self, changes: &[Change<'_>]) -> Result<Vec<Option<bool>>> {
@@ -240,20 +207,8 @@ impl SftpSink {
             })?;
             Ok(found)
         })?;
-        let other = |path: &[u8]| {
-            let (end, other) = if path.ends_with(PART) { (PART, JOURNAL) } else { (JOURNAL, PART) };
-            [&path[..path.len() - end.len()], other].concat()
-        };
-        let mut stale: Vec<Vec<u8>> =
-            found.iter().filter(|path| !found.contains(&other(path))).cloned().collect();
-        let active: HashSet<Vec<u8>> = self
-            .large_files
-            .lock()
-            .values()
-            .flat_map(|large| [large.part.clone(), large.journal.clone()])
-            .chain(self.staged.lock().active.iter().cloned())
-            .collect();
-        stale.retain(|path| !active.contains(path));
-        self.remove_all(&stale)
+        let mut active: HashSet<Vec<u8>> = self.large_files.staged().into_iter().collect();
+        active.extend(self.staged.lock().active.iter().cloned());
+        self.remove_all(&stale(&found, &active))
     }
 }

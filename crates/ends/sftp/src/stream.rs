@@ -17,8 +17,7 @@ pub(super) fn compare(
     slice: Slice,
     data: &SliceData,
 ) -> Result<Outcome> {
-    let large = sink.large(&entry.path).filter(|large| large.entry().identity() == entry.identity());
-    if let Some(large) = large.filter(|_| data.same_len() == SLICE_LEN) {
+    if let Some(large) = sink.large_files.of(entry).filter(|_| data.same_len() == SLICE_LEN) {
         let mut progress = large.lock();
         if progress.found.get(&slice.index) == Some(&data.value) {
             progress.found.remove(&slice.index);

@@ -5,13 +5,13 @@
 //! its name finds no staged file, and makes none.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use haul_core::journal::{self, HEADER_LEN, RECORD_LEN};
-use haul_core::{ChainingValue, Entry, Error, ErrorKind, Outcome, Result, SLICE_LEN, Slice, SliceData};
+use haul_core::{ChainingValue, Error, ErrorKind, Outcome, Result, SLICE_LEN, Slice, SliceData};
 
-use super::attrs::filetime;
+use super::attrs::{Attrs, filetime};
 use haul_ends::large_file::Journal;
+use haul_ends::offers::Case;
 
 use super::large_file::{LargeFile, large_file};
 use super::read;
@@ -22,14 +22,14 @@ use super::state::SmbSink;
 use super::step::{Kind, Step, WRITE};
 
 /// Finds what interrupted runs left of these files, and returns the slices to keep, as ranges. Removes what is of no
-/// use. With each file comes whether it replaces another one.
-pub(super) fn prepare(sink: &SmbSink, files: &[(Arc<Entry>, bool)]) -> Result<Vec<Result<Vec<Range<u32>>>>> {
-    sink.tree.smb.all(files, async |(entry, replaces): &(Arc<Entry>, bool)| {
-        let is_known = |large: &Arc<LargeFile>| large.entry().identity() == entry.identity();
-        if let Some(large) = sink.large(&entry.path).filter(is_known) {
+/// use.
+pub(super) fn prepare(sink: &SmbSink, files: &[&Case<'_, Attrs>]) -> Result<Vec<Result<Vec<Range<u32>>>>> {
+    sink.tree.smb.all(files, async |case: &&Case<'_, Attrs>| {
+        let (entry, replaces) = (&case.offer.entry, case.now.is_some_and(|now| now.is_file()));
+        if let Some(large) = sink.large_files.of(entry) {
             return Ok(large.resumable());
         }
-        let empty = large_file(&sink.tree, entry, *replaces, &[])?;
+        let empty = large_file(&sink.tree, entry, replaces, &[])?;
         let failed = |fault| sink.tree.error("look at what is staged of", &entry.path, fault);
         // What is left of another stream is not compared with this one.
         let known = if entry.is_stream() { Vec::new() } else { left(sink, &empty).await.map_err(failed)? };
@@ -42,9 +42,9 @@ pub(super) fn prepare(sink: &SmbSink, files: &[(Arc<Entry>, bool)]) -> Result<Ve
                 let _missing = remove_at(&sink.tree, remote).await;
             }
         }
-        let large = large_file(&sink.tree, entry, *replaces, &known)?;
+        let large = large_file(&sink.tree, entry, replaces, &known)?;
         let have = large.resumable();
-        sink.put_large(&entry.path, large);
+        sink.large_files.put(large);
         Ok(have)
     })
 }
@@ -121,7 +121,7 @@ pub(super) async fn write(
             let error = sink.tree.error("give its name to", &entry.path, fault);
             if error.kind() == ErrorKind::Unsupported {
                 // It never gets this name.
-                sink.drop_large(&entry.path);
+                sink.large_files.take(&entry.path);
                 for remote in [&large.part, &large.journal] {
                     let _missing = remove_at(&sink.tree, remote).await;
                 }
@@ -135,7 +135,7 @@ pub(super) async fn write(
 /// The file has its name: removes the journal.
 async fn end(sink: &SmbSink, large: &LargeFile, digest: haul_core::Digest) -> Outcome {
     let _ = large.ended.set(digest);
-    sink.drop_large(&large.entry().path);
+    sink.large_files.take(&large.entry().path);
     // A thread that writes the journal removes it.
     if !large.lock().is_journal_busy() {
         let _missing = remove_at(&sink.tree, &large.journal).await;
@@ -241,7 +241,7 @@ async fn settle_missing(sink: &SmbSink, large: &LargeFile) -> Result<Outcome> {
     if let Some(digest) = digest.filter(|_| is_renamed) {
         return Ok(end(sink, large, digest).await);
     }
-    sink.drop_large(&entry.path);
+    sink.large_files.take(&entry.path);
     let error: Error = sink.tree.fault(ErrorKind::Busy, "write", &entry.path, "its staged file is gone");
     Err(error.with_hint("is another haul writing it? Run the same command again"))
 }

@@ -9,6 +9,7 @@ use super::tree::Tree;
 
 /// A large file, and whether it replaces a file. Its journal is opened for each record.
 pub(super) type LargeFile = haul_ends::large_file::LargeFile<String, (), bool>;
+pub(super) type LargeFiles = haul_ends::large_file::LargeFiles<String, (), bool>;
 
 /// A file with the `known` slices of an interrupted run, which its journal names.
 pub(super) fn large_file(

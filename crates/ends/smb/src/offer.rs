@@ -117,7 +117,7 @@ fn same(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
         }
         if entry.is_dir() {
             sink.dirs.add(entry)?;
-            if sink.was_made(&entry.path) {
+            if sink.made.take(&entry.path) {
                 case.answer = Some(Ok(Answer::Made(Changes::NEW)));
                 continue;
             }
@@ -202,42 +202,27 @@ fn make_dirs(sink: &SmbSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, 
         // For a single file, the destination directory may be missing.
         sink.make_above()?;
     }
-    let dirs = offers::dirs_to_make(cases, lacking);
-    // Before the server makes them: another thread may find one at once.
-    dirs.keys().for_each(|dir| sink.will_make(dir));
-    let failed = sink.make_dirs(&dirs)?;
-    for dir in failed.keys() {
-        let _ = sink.was_made(dir);
-    }
-    offers::answer_dirs(cases, &failed, |case| {
-        let _ = sink.was_made(&case.entry().path);
-        sink.dirs.add(case.entry())?;
-        Ok(changes_of(sink, case))
-    })
+    offers::make_dirs(
+        cases,
+        lacking,
+        &sink.made,
+        |dirs| sink.make_dirs(dirs),
+        |case| {
+            sink.dirs.add(case.entry())?;
+            Ok(changes_of(sink, case))
+        },
+    )
 }
 
 /// All other entries need their content, or would be created in a dry run.
 fn need(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
+    offers::need(cases, |case| changes_of(sink, case), |large| large::prepare(sink, large))?;
+    let is_needed = |case: &Case<'_>| matches!(case.answer, Some(Ok(Answer::Need { .. })));
     let is_replaced = |case: &Case<'_>| case.now.is_some_and(|now| now.is_file());
-    let wanted: Vec<usize> = (0..cases.len())
-        .filter(|at| cases[*at].is_open() && cases[*at].entry().is_file() && !is_small(cases[*at].entry()))
-        .collect();
-    let files: Vec<_> =
-        wanted.iter().map(|at| (cases[*at].offer.entry.clone(), is_replaced(&cases[*at]))).collect();
-    for (at, have) in wanted.into_iter().zip(large::prepare(sink, &files)?) {
-        let changes = changes_of(sink, &cases[at]);
-        cases[at].answer = Some(have.map(|have| Answer::Need { changes, have }));
-    }
-    for case in cases.iter_mut().filter(|case| case.answer.is_none()) {
-        let changes = changes_of(sink, case);
-        case.answer = Some(Ok(if case.offer.entry.is_file() {
-            if is_replaced(case) && !sink.options.dry_run {
-                sink.will_replace(&case.offer.entry.path);
-            }
-            Answer::Need { changes, have: Vec::new() }
-        } else {
-            Answer::Made(changes)
-        }));
+    for case in cases.iter().filter(|case| is_needed(case) && is_replaced(case)) {
+        if is_small(case.entry()) && !sink.options.dry_run {
+            sink.will_replace(&case.offer.entry.path);
+        }
     }
     Ok(())
 }

@@ -49,10 +49,10 @@ impl SmbSink {
         }
         if is_small(entry) {
             // A stream becomes small at its end.
-            drop(self.drop_large(&entry.path));
+            drop(self.large_files.take(&entry.path));
             return small::write(self, entry, read, content).await;
         }
-        match self.large(&entry.path) {
+        match self.large_files.get(&entry.path) {
             Some(large) => {
                 large.end_at(entry)?;
                 large::write(self, &large, slice, read, content).await
@@ -114,7 +114,7 @@ impl Sink for SmbSink {
     }
 
     fn discard(&self, paths: &[RelPath]) -> Result<()> {
-        let gone = paths.iter().filter_map(|path| self.drop_large(path));
+        let gone = paths.iter().filter_map(|path| self.large_files.take(path));
         let gone: Vec<String> = gone.flat_map(|large| [large.part.clone(), large.journal.clone()]).collect();
         self.remove_all(&gone)
     }

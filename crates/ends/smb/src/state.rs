@@ -1,19 +1,19 @@
 //! The state of a sink on a share: staged files, large files, and directories that it created.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use haul_core::staging::{JOURNAL, PART, staging_name};
 use haul_core::sync::Mutex;
 use haul_core::{Entry, Error, ErrorKind, RelPath, Result, SinkOptions};
 use haul_ends::dirs::Dirs;
 use haul_ends::metadata_warnings::MetadataWarnings;
+use haul_ends::offers::MadeDirs;
+use haul_ends::staged_names::{StagedNames, stale};
 use smb2::types::status::NtStatus;
 
 use super::attrs::Attrs;
 use super::folders::Folders;
-use super::large_file::LargeFile;
+use super::large_file::LargeFiles;
 use super::meta::{Wish, warn};
 use super::remove::{clear_readonly, remove_at};
 use super::reply::Fault;
@@ -29,14 +29,11 @@ pub(super) struct SmbSink {
     pub(super) folders: Folders,
     /// Whether the directories above the root exist.
     based: AtomicBool,
-    /// Directories that were created before they were offered, because of an entry in them.
-    made: Mutex<HashSet<RelPath>>,
+    pub(super) made: MadeDirs,
     /// Files that are to be replaced.
     replaced: Mutex<HashSet<RelPath>>,
-    large_files: Mutex<HashMap<RelPath, Arc<LargeFile>>>,
-    /// Makes the staging names of this run unique: the server may still work on files of a killed run.
-    run: u128,
-    count: AtomicU64,
+    pub(super) large_files: LargeFiles,
+    names: StagedNames,
     /// Staged small files in use.
     active: Mutex<HashSet<String>>,
 }
@@ -62,11 +59,10 @@ impl SmbSink {
             notes: MetadataWarnings::default(),
             folders: Folders::default(),
             based: AtomicBool::new(false),
-            made: Mutex::default(),
+            made: MadeDirs::default(),
             replaced: Mutex::default(),
-            large_files: Mutex::default(),
-            run: haul_core::random::number(),
-            count: AtomicU64::new(0),
+            large_files: LargeFiles::default(),
+            names: StagedNames::default(),
             active: Mutex::default(),
         }
     }
@@ -84,10 +80,8 @@ impl SmbSink {
 
     /// A new staging name for the entry at `path`.
     pub(super) fn stage(&self, path: &RelPath) -> Result<Part<'_>> {
-        let count = self.count.fetch_add(1, Ordering::Relaxed);
-        let unique = [self.tree.name_of(path), &self.run.to_le_bytes(), &count.to_le_bytes()].join(&b'/');
         self.folders.touch(path);
-        let remote = self.tree.beside(path, &staging_name(&unique, PART))?;
+        let remote = self.tree.beside(path, &self.names.next(self.tree.name_of(path)))?;
         self.active.lock().insert(remote.clone());
         Ok(Part { sink: self, remote })
     }
@@ -264,16 +258,6 @@ impl SmbSink {
         Ok(())
     }
 
-    /// Has to be called before this run creates the directory.
-    pub(super) fn will_make(&self, dir: &RelPath) {
-        self.made.lock().insert(dir.clone());
-    }
-
-    /// Whether this run created the directory because of an entry in it. The answer is given once.
-    pub(super) fn was_made(&self, dir: &RelPath) -> bool {
-        self.made.lock().remove(dir)
-    }
-
     /// Has to be called for a small file that is to be replaced.
     pub(super) fn will_replace(&self, path: &RelPath) {
         self.replaced.lock().insert(path.clone());
@@ -282,18 +266,6 @@ impl SmbSink {
     /// Whether a file is to be replaced. The answer is given once.
     pub(super) fn replaces(&self, path: &RelPath) -> bool {
         self.replaced.lock().remove(path)
-    }
-
-    pub(super) fn large(&self, path: &RelPath) -> Option<Arc<LargeFile>> {
-        self.large_files.lock().get(path).cloned()
-    }
-
-    pub(super) fn put_large(&self, path: &RelPath, large: LargeFile) {
-        self.large_files.lock().insert(path.clone(), Arc::new(large));
-    }
-
-    pub(super) fn drop_large(&self, path: &RelPath) -> Option<Arc<LargeFile>> {
-        self.large_files.lock().remove(path)
     }
 
     /// Removes names, whether they exist or not. A refusal is no error.
@@ -317,17 +289,8 @@ impl SmbSink {
         found.iter().for_each(|path| self.folders.touch(path));
         let found: HashSet<String> =
             found.iter().map(|path| self.tree.remote(path)).collect::<Result<_>>()?;
-        let (part, journal) = (String::from_utf8_lossy(PART), String::from_utf8_lossy(JOURNAL));
-        let other = |remote: &str| match remote.strip_suffix(&*part) {
-            Some(stem) => format!("{stem}{journal}"),
-            None => format!("{}{part}", remote.strip_suffix(&*journal).unwrap_or(remote)),
-        };
         let mut active = self.active.lock().clone();
-        for large in self.large_files.lock().values() {
-            active.extend([large.part.clone(), large.journal.clone()]);
-        }
-        let stale =
-            found.iter().filter(|remote| !found.contains(&other(remote)) && !active.contains(*remote));
-        self.remove_all(&stale.cloned().collect::<Vec<_>>())
+        active.extend(self.large_files.staged());
+        self.remove_all(&stale(&found, &active))
     }
 }
