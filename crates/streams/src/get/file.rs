@@ -76,23 +76,11 @@ pub fn get_file(
         window.end();
         delivered.map(|checked| (checked, pieces.tree.digest()))
     });
-    match got {
-        Ok((checked, digest)) => {
-            let sha256 = output.sha256();
-            if checked.is_some() {
-                output.finish()?;
-            }
-            let encoding = Encoding::default();
-            let asked_again = window.asked_again();
-            Ok(Got { checked, asked_again, encoding, len: file.entry.len, digest, sha256 })
-        }
-        Err(error) => {
-            if error.kind() == ErrorKind::Corrupt {
-                output.discard();
-            }
-            Err(if error.subject().is_empty() { error.on(&file.name) } else { error })
-        }
-    }
+    let got = got.map_err(|error| if error.subject().is_empty() { error.on(&file.name) } else { error });
+    output.end(got.map(|(checked, digest)| {
+        let (encoding, len) = (Encoding::default(), file.entry.len);
+        Got { checked, asked_again: window.asked_again(), encoding, len, digest, sha256: None }
+    }))
 }
 
 /// The slices of a file.

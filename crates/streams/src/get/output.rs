@@ -11,6 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use haul_object::Object;
 
+use super::settings::Got;
 use crate::sha256::Sha256;
 
 /// Bytes of one write: they stay in the cache of the CPU while the kernel copies them.
@@ -90,9 +91,27 @@ impl Output {
         Self { sha256: Sha256::new(wanted), ..self }
     }
 
-    /// The SHA-256 of what was written, and of what an earlier run left.
-    pub(super) fn sha256(&self) -> Option<Digest> {
-        self.sha256.digest()
+    /// Ends the output, once all that could be was written: renames a verified file into place, and removes one whose content
+    /// is wrong. Adds the SHA-256 of what was written, and of what an earlier run left.
+    ///
+    /// # Errors
+    /// That of the get, or of the rename.
+    pub(super) fn end(self, got: Result<Got>) -> Result<Got> {
+        match got {
+            Ok(got) => {
+                let sha256 = self.sha256.digest();
+                if got.checked.is_some() {
+                    self.finish()?;
+                }
+                Ok(Got { sha256, ..got })
+            }
+            Err(error) => {
+                if error.kind() == ErrorKind::Corrupt {
+                    self.discard();
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Bytes that an earlier run left of the same object.
@@ -175,7 +194,7 @@ impl Output {
     ///
     /// # Errors
     /// The error of either.
-    pub(super) fn finish(self) -> Result<()> {
+    fn finish(self) -> Result<()> {
         let Some(staged) = &self.staged else { return Ok(()) };
         let sync = |path: &Path| File::open(path).and_then(|dir| dir.sync_all());
         let parent = staged.path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -187,7 +206,7 @@ impl Output {
     }
 
     /// Removes a file whose content is wrong.
-    pub(super) fn discard(&self) {
+    fn discard(&self) {
         if let Some(staged) = &self.staged {
             // If it stays, the next run verifies it again before the rename.
             let _ = fs::remove_file(&staged.temporary);

@@ -73,23 +73,11 @@ pub fn get(
         window.end();
         delivered
     });
-    match got {
-        Ok((checked, encoding, digest)) => {
-            let sha256 = output.sha256();
-            if checked.is_some() {
-                output.finish()?;
-            }
-            let plain = status.plain.load(Ordering::Relaxed);
-            let len = if encoding.is_plain() { object.len } else { plain };
-            Ok(Got { checked, asked_again: window.asked_again(), encoding, len, digest, sha256 })
-        }
-        Err(error) => {
-            if error.kind() == ErrorKind::Corrupt {
-                output.discard();
-            }
-            Err(error)
-        }
-    }
+    output.end(got.map(|(checked, encoding, digest)| {
+        let plain = status.plain.load(Ordering::Relaxed);
+        let len = if encoding.is_plain() { object.len } else { plain };
+        Got { checked, asked_again: window.asked_again(), encoding, len, digest, sha256: None }
+    }))
 }
 
 /// Whether an object with this record is decoded.

@@ -12,7 +12,7 @@ use super::at::{FileAt, ObjectAt, StreamAt};
 use super::frames::FramesAt;
 use super::scan::{refused, scan};
 use crate::encoding::Encoding;
-use crate::get::{GetSettings, GetStatus, Got, ReadFile, get, get_file, plain, read_slice, unknown};
+use crate::get::{GetSettings, GetStatus, Got, Output, ReadFile, get, get_file, plain, read_slice, unknown};
 use crate::index_file::{self, IndexFile};
 use crate::sidecar::{self, Proof, StoredRecord};
 
@@ -58,22 +58,12 @@ pub fn open_object(
         return Err(plain(&name));
     }
     let beside = if anew { None } else { index_file::find(&client, &object, &settings.keys)? };
-    let (index, found, made) = match beside {
-        Some(Ok(index)) => (index, Found::Beside, None),
-        other => {
-            let why = other.and_then(std::result::Result::err);
-            let read = |output| get(&client, &object, output, settings, status);
-            let (scanner, _) = scan(read)?;
-            let records = scanner.finish(&status.frames.lock()).map_err(|fault| refused(&fault, &name))?;
-            let index =
-                decode(&records).map_err(|why| Error::new(ErrorKind::Io, Side::Local, "index", why))?;
-            let file = IndexFile { etag: sidecar::bare(&object.etag).to_owned(), len: object.len };
-            (index, Found::Made(why), Some((file, records)))
-        }
-    };
+    let read = |output| get(&client, &object, output, settings, status);
+    let (index, found, records) = find_or_make(beside, &name, status, read)?;
     let encoding = recorded.encoding.clone().map_err(|words| unknown(&words, &name))?;
     // Whoever reads an encrypted stream cannot encrypt to its recipients.
-    let made = made.filter(|_| !encoding.encrypted).map(|(file, records)| file.bytes(&records));
+    let file = IndexFile { etag: sidecar::bare(&object.etag).to_owned(), len: object.len };
+    let made = records.filter(|_| !encoding.encrypted).map(|records| file.bytes(&records));
     let state = Digest::of(format!("{name}\0{}\0{}", object.etag, object.len).as_bytes());
     let at = decoded(ObjectAt::new(client, object), &recorded, encoding, &index, settings)?;
     Ok(Stream { at, index, found, state, mtime, made })
@@ -123,24 +113,33 @@ pub fn open_file(
         let content = whole(beside, cancel).map_err(|error| error.to_string())?;
         index_file::read(&content, &belongs_to, &crate::keys::Identities::default())
     });
-    let (index, found, made) = match beside {
-        Some(Ok(index)) => (index, Found::Beside, None),
-        other => {
-            let why = other.and_then(std::result::Result::err);
-            let (scanner, _): (_, Got) = scan(|output| get_file(&file, output, status, cancel))?;
-            status.written.store(0, Ordering::Relaxed);
-            let records = scanner.finish(&[]).map_err(|fault| refused(&fault, &file.name))?;
-            let index =
-                decode(&records).map_err(|why| Error::new(ErrorKind::Io, Side::Local, "index", why))?;
-            (index, Found::Made(why), Some(belongs_to.bytes(&records)))
-        }
-    };
+    let read = |output| get_file(&file, output, status, cancel);
+    let (index, found, records) = find_or_make(beside, &file.name, status, read)?;
+    status.written.store(0, Ordering::Relaxed);
+    let made = records.map(|records| belongs_to.bytes(&records));
     if index.len != file.entry.len {
         return Err(misfit(&file.name));
     }
     let (state, mtime) = (Digest::of(&file.state()), file.entry.mtime);
     let at = Arc::new(FileAt::new(file, memory / 2, Arc::clone(cancel))?);
     Ok(Stream { at, index, found, state, mtime, made })
+}
+
+/// The index beside a stream. If there is none to be used, reads the stream to make one, and returns its records too.
+fn find_or_make(
+    beside: Option<std::result::Result<Index, String>>,
+    name: &str,
+    status: &GetStatus,
+    read: impl FnOnce(Output) -> Result<Got>,
+) -> Result<(Index, Found, Option<Vec<u8>>)> {
+    let why = match beside {
+        Some(Ok(index)) => return Ok((index, Found::Beside, None)),
+        other => other.and_then(std::result::Result::err),
+    };
+    let (scanner, _) = scan(read)?;
+    let records = scanner.finish(&status.frames.lock()).map_err(|fault| refused(&fault, name))?;
+    let index = decode(&records).map_err(|why| Error::new(ErrorKind::Io, Side::Local, "index", why))?;
+    Ok((index, Found::Made(why), Some(records)))
 }
 
 /// The content of a short file.
