@@ -56,5 +56,5 @@ pub use stream_ends::{PipeProgram, create_file, create_index, find_index, open_f
 pub use trust::TrustRequest;
 pub use unpack::unpack;
 pub use wildcards::{
-    KeyPattern, MatchingPage, OpenSource, exists_key, is_key_pattern, only_object, open_sources,
+    KeyPattern, MatchingPage, OpenSource, each_source, exists_key, is_key_pattern, only_object, open_sources,
 };

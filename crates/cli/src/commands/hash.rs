@@ -2,7 +2,7 @@
 
 use haul_core::{Error, ErrorKind, Report, Result, Side};
 
-use haul_job::{PartReporter, merge, open_sources};
+use haul_job::{each_source, open_sources};
 
 use super::output::showing;
 use super::start::{ends_of_run, start_run};
@@ -35,12 +35,10 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
     let lines = Lines::stdout();
     ends.check_pages(args.pages.checks());
     let mut hash = || -> Result<Report> {
-        let mut report = Report::default();
         let sources = open_sources(&mut ends, &at, args.links.links())?;
         let is_pattern = sources.iter().any(|source| source.at != at);
-        let count = sources.len();
-        for (number, source) in (1..).zip(sources) {
-            let root_name = source.root_name();
+        each_source(&sources, &*console, |source, reporter| {
+            let root_name = reporter.root_name;
             let mut line = |line: haul_engine::HashLine| {
                 let name = match (is_pattern, line.path.as_bytes()) {
                     (_, b"") => source.at.name().to_vec(),
@@ -50,18 +48,9 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
                 lines.write(&write_line(&name, &line.digest));
                 if lines.is_closed() { Err(closed(&lines)) } else { Ok(()) }
             };
-            let (before, last, observer) = (report.totals, number == count, &*console);
-            let reporter = PartReporter { observer, root_name, before, last, listed: false, bill: None };
-            let scan = source.options(&scan);
-            let (from, format) = (&*source.source, args.format.into());
-            let part = haul_engine::hash(from, &scan, format, &mut line, &reporter, &cancel);
-            report.seconds += part.seconds;
-            merge(&mut report, part);
-            if report.fatal.is_some() || report.interrupted {
-                break;
-            }
-        }
-        Ok(report)
+            let (from, scan, format) = (&*source.source, source.options(&scan), args.format.into());
+            Ok(haul_engine::hash(from, &scan, format, &mut line, reporter, &cancel))
+        })
     };
     let mut report = hash().unwrap_or_else(|error| Report { fatal: Some(error), ..Report::default() });
     lines.flush();

@@ -12,7 +12,7 @@ use haul_core::{EntryKind, Error, ErrorKind, Links, Location, Report, Result, Si
 use haul_engine::{Algorithm, Cancel, Checked, VerifyOptions};
 
 use haul_job::{
-    Ends, Observer, OpenSource, PartReporter, Paths, merge, not_found, open_sources, source_place,
+    Ends, Observer, OpenSource, PartReporter, Paths, each_source, not_found, open_sources, source_place,
 };
 
 use super::output::{asked_for_progress, settings as output_settings};
@@ -84,20 +84,17 @@ impl Verify {
         settings: &VerifySettings,
         mut files_from: Option<Paths>,
     ) -> Result<Report> {
-        let mut report = Report::default();
         let mut sources = open_sources(&mut self.ends, at, links)?;
         // What is equal at DST has the same pages.
         self.ends.check_pages(None);
-        let count = sources.len();
-        let listed = files_from.is_some();
-        if listed {
-            let is_one = count == 1 && sources.iter().all(|source| source.names.is_empty());
+        if files_from.is_some() {
+            let is_one = sources.len() == 1 && sources.iter().all(|source| source.names.is_empty());
             if !is_one {
                 return Err(usage("verify", "--files-from takes one source").on(at.to_string()));
             }
             sources = sources.into_iter().map(OpenSource::listed).collect();
         }
-        for (number, source) in (1..).zip(sources) {
+        each_source(&sources, &*self.console, |source, reporter| {
             let place = source.place_at(&self.destination);
             let destination = self.ends.source(&self.destination, &place, Links::Kept);
             let destination = destination.map_err(|error| error.with_side(Side::Destination))?;
@@ -113,20 +110,11 @@ impl Verify {
                 changes: self.ends.resolve(changes, &source.at, &self.destination)?,
                 metadata: compared.transpose()?,
             };
-            let console = &*self.console;
-            let (before, last) = (report.totals, number == count);
-            let reporter = PartReporter { before, last, listed, ..reporter(console, source.root_name()) };
-            let differences = &mut self.differences;
-            let mut found = |checked| show(console, &reporter, differences, checked);
+            let (console, differences) = (&*self.console, &mut self.differences);
+            let mut found = |checked| show(console, reporter, differences, checked);
             let (from, to) = (&*source.source, &*destination);
-            let part = haul_engine::verify(from, to, options, &mut found, &reporter, &self.cancel);
-            report.seconds += part.seconds;
-            merge(&mut report, part);
-            if report.fatal.is_some() || report.interrupted {
-                break;
-            }
-        }
-        Ok(report)
+            Ok(haul_engine::verify(from, to, options, &mut found, reporter, &self.cancel))
+        })
     }
 
     fn with_manifest(
@@ -147,7 +135,9 @@ impl Verify {
         let one_file = (root.kind != EntryKind::Dir).then(|| self.destination.name().to_vec());
         let mut lines = read_manifest(list, file.as_bytes(), one_file);
         let console = &*self.console;
-        let reporter = reporter(console, b"");
+        let (before, bill) = (Totals::default(), None);
+        let reporter =
+            PartReporter { observer: console, root_name: b"", before, last: true, listed: false, bill };
         let differences = &mut self.differences;
         let mut found = |checked| show(console, &reporter, differences, checked);
         let (destination, cancel) = (&*destination, &self.cancel);
@@ -174,10 +164,6 @@ fn signed_list(file: &OsStr, allowed_signers: &Path, console: &Console) -> Resul
     })?;
     console.note(&format!("{} is signed by {signer}", file.display()));
     Ok(Box::new(BufReader::new(open)))
-}
-
-fn reporter<'a>(observer: &'a dyn Observer, root_name: &'a [u8]) -> PartReporter<'a> {
-    PartReporter { observer, root_name, before: Totals::default(), last: true, listed: false, bill: None }
 }
 
 /// Shows and counts a difference.

@@ -4,11 +4,16 @@ use std::slice;
 use std::sync::Arc;
 
 use haul_core::source::ScanVisit;
-use haul_core::{Entry, Error, ErrorKind, Links, Location, RelPath, Result, ScanOptions, Side, Source};
+use haul_core::{
+    Entry, Error, ErrorKind, Links, Location, RelPath, Report, Result, ScanOptions, Side, Source,
+};
 
 use super::expand::{expand, is_pattern};
 use crate::ends::Ends;
+use crate::merge::merge;
 use crate::mistakes::not_found;
+use crate::observer::Observer;
+use crate::part::PartReporter;
 use crate::place::{Landing, destination_place, dir_place, root_name, source_place};
 use crate::siblings::{Group, group, join};
 
@@ -97,6 +102,29 @@ pub fn open_sources(ends: &mut Ends, at: &Location, links: Links) -> Result<Vec<
         opened.push(OpenSource { source, at, names, is_dir: root.is_dir(), several, listed: false });
     }
     Ok(opened)
+}
+
+/// Calls `run` with each source of a command, and joins the reports. Ends early if the command cannot go on.
+///
+/// # Errors
+/// Those of `run`.
+pub fn each_source(
+    sources: &[OpenSource],
+    observer: &dyn Observer,
+    mut run: impl FnMut(&OpenSource, &PartReporter<'_>) -> Result<Report>,
+) -> Result<Report> {
+    let mut report = Report::default();
+    for (number, source) in (1..).zip(sources) {
+        let (root_name, listed, before) = (source.root_name(), source.listed, report.totals);
+        let last = number == sources.len();
+        let part = run(source, &PartReporter { observer, root_name, before, last, listed, bill: None })?;
+        report.seconds += part.seconds;
+        merge(&mut report, part);
+        if report.fatal.is_some() || report.interrupted {
+            break;
+        }
+    }
+    Ok(report)
 }
 
 /// The error of a source that does not exist.
