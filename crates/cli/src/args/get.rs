@@ -5,10 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{
-    CompressArgs, ConnectionArgs, DecodeArgs, GivenArgs, HostArgs, ManifestArgs, MemoryArgs, OutputArgs,
-    PagesArgs, StoreArgs,
-};
+use super::{CompressArgs, DecodeArgs, ManifestArgs, OutputArgs, PagesArgs, ReachArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,17 +57,9 @@ pub(crate) struct GetArgs {
     #[command(flatten)]
     pub(crate) pages: PagesArgs,
     #[command(flatten)]
-    pub(crate) given: GivenArgs,
-    #[command(flatten)]
     pub(crate) compress: CompressArgs,
     #[command(flatten)]
-    pub(crate) host: HostArgs,
-    #[command(flatten)]
-    pub(crate) connections: ConnectionArgs,
-    #[command(flatten)]
-    pub(crate) store: StoreArgs,
-    #[command(flatten)]
-    pub(crate) memory: MemoryArgs,
+    pub(crate) reach: ReachArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{ConnectionArgs, GivenArgs, HostArgs, MemoryArgs, StoreArgs};
+use super::ReachArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,13 +23,5 @@ pub(crate) struct IndexStreamArgs {
     #[arg(value_name = "SRC")]
     pub(crate) source: OsString,
     #[command(flatten)]
-    pub(crate) given: GivenArgs,
-    #[command(flatten)]
-    pub(crate) host: HostArgs,
-    #[command(flatten)]
-    pub(crate) connections: ConnectionArgs,
-    #[command(flatten)]
-    pub(crate) store: StoreArgs,
-    #[command(flatten)]
-    pub(crate) memory: MemoryArgs,
+    pub(crate) reach: ReachArgs,
 }

@@ -11,9 +11,6 @@ use crate::values::{number, parse_address, parse_memory, parse_ports, parse_time
 /// Memory for buffers of a listing.
 const LISTING_MEMORY: u64 = 64 << 20;
 
-/// The longest silence of a connection of a stream, in seconds: the default of copies.
-const STREAM_TIMEOUT: u32 = 30;
-
 /// The values of `--transport`.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum TransportArg {
@@ -82,21 +79,6 @@ impl LinkArgs {
             connections: ConnectionArgs { transport: TransportArg::Ssh, ..ConnectionArgs::default() },
             timeout,
             max_memory: LISTING_MEMORY,
-        }
-    }
-
-    /// Options for a host of a single stream, with all of its memory. A host answers within seconds, unlike a store.
-    pub(crate) fn of_stream(
-        host: &HostArgs,
-        connections: &ConnectionArgs,
-        timeout: u32,
-        max_memory: u64,
-    ) -> Self {
-        Self {
-            host: host.clone(),
-            connections: connections.clone(),
-            timeout: timeout.min(STREAM_TIMEOUT),
-            max_memory,
         }
     }
 }

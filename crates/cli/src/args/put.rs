@@ -4,10 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{
-    ConnectionArgs, EncodeArgs, FifoArgs, GivenArgs, HostArgs, ManifestArgs, MemoryArgs, ObjectArgs,
-    OutputArgs, StoreArgs,
-};
+use super::{EncodeArgs, FifoArgs, ManifestArgs, ObjectArgs, OutputArgs, ReachArgs};
 use crate::values::{number, parse_size};
 
 const EXAMPLES: &str = "\
@@ -64,15 +61,7 @@ pub(crate) struct PutArgs {
     #[command(flatten)]
     pub(crate) object: ObjectArgs,
     #[command(flatten)]
-    pub(crate) given: GivenArgs,
-    #[command(flatten)]
-    pub(crate) host: HostArgs,
-    #[command(flatten)]
-    pub(crate) connections: ConnectionArgs,
-    #[command(flatten)]
-    pub(crate) store: StoreArgs,
-    #[command(flatten)]
-    pub(crate) memory: MemoryArgs,
+    pub(crate) reach: ReachArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]

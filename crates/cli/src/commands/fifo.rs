@@ -83,7 +83,7 @@ fn failed(folder: &PipeFolder, name: &str, operation: &str, error: &std::io::Err
 /// Errors before the run starts; later errors are in the summary.
 pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
     let begun = Instant::now();
-    let place = parse_place(&args.source, &args.given)?;
+    let place = parse_place(&args.source, &args.reach.given)?;
     let prefix = if place.key.is_empty() || place.key.ends_with('/') {
         place.key.clone()
     } else {
@@ -91,7 +91,7 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
     };
     let start = Start::new(Command::Get, place.to_string(), Some(folder.display().to_string()));
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, Names::Last), &start)?;
-    let stores = store_settings(&args.store, &args.given, &place);
+    let stores = store_settings(&args.reach.store, &args.reach.given, &place);
     let open_one = || open(&place, Side::Source, &stores, cancel.flag(), Some(&console));
     let client = open_one()?;
     let keys = streams_below(&client, &prefix)?;

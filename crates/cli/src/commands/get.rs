@@ -25,7 +25,7 @@ use crate::settings::{check_get, check_object, store_settings};
 /// Errors before the run starts; later errors are in the summary.
 pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let begun = Instant::now();
-    let at = parse_location(&args.source, &args.given)?;
+    let at = parse_location(&args.source, &args.reach.given)?;
     check_get(args, &at)?;
     let Location::Object(place) = at else { return get_file::run(args, &at) };
     check_object(&place)?;
@@ -39,7 +39,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
         }),
     );
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
-    let stores = store_settings(&args.store, &args.given, &place);
+    let stores = store_settings(&args.reach.store, &args.reach.given, &place);
     let client = open(&place, Side::Source, &stores, cancel.flag(), Some(&console))?;
     let status = Arc::new(GetStatus::default());
     let fetched = fetch(args, (&client, &place), &get_settings, &status, &console);

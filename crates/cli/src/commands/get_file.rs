@@ -12,7 +12,7 @@ use super::get_output::{file, names, progress, report, stdout};
 use super::output::stream_settings;
 use super::start::{ends_of_run, start_run};
 use super::stream::{report_copied, watched};
-use crate::args::{GetArgs, LinkArgs};
+use crate::args::GetArgs;
 use crate::exit_code::Exit;
 use crate::render::{Command, Console, Start, Summary};
 use crate::settings::{LinkSettings, content_memory};
@@ -23,7 +23,7 @@ use crate::settings::{LinkSettings, content_memory};
 /// Errors before the run starts; later errors are in the summary.
 pub(super) fn run(args: &GetArgs, at: &Location) -> Result<Exit> {
     let begun = Instant::now();
-    let memory = content_memory(&args.memory, 1, 0)?;
+    let memory = content_memory(&args.reach.memory, 1, 0)?;
     let name = String::from_utf8_lossy(at.name()).into_owned();
     let start = Start::new(
         Command::Get,
@@ -31,9 +31,9 @@ pub(super) fn run(args: &GetArgs, at: &Location) -> Result<Exit> {
         args.file.as_deref().map(|path| file(path, &name).display().to_string()),
     );
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
-    let link = LinkArgs::of_stream(&args.host, &args.connections, args.store.timeout, args.memory.max_memory);
-    let mut config =
-        LinkSettings::resolve(&link, &args.given)?.compressed(&args.compress, &args.given).config;
+    let given = &args.reach.given;
+    let link = LinkSettings::resolve(&args.reach.link(), given)?;
+    let mut config = link.compressed(&args.compress, given).config;
     config.pool = BufferPool::new(memory);
     let mut ends = ends_of_run(config, &console, &cancel);
     let status = Arc::new(GetStatus::default());

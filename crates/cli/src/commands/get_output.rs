@@ -58,7 +58,7 @@ pub(super) fn report(fetched: Result<u64>, status: &GetStatus, begun: Instant) -
 /// [`ErrorKind::Usage`] if the memory or a key is of no use.
 pub(super) fn get_settings(args: &GetArgs, objects: u64) -> Result<GetSettings> {
     Ok(GetSettings {
-        memory: content_memory(&args.memory, objects, 0)?,
+        memory: content_memory(&args.reach.memory, objects, 0)?,
         raw: args.decode.raw,
         keys: identities(&args.decode)?,
         encrypted_only: args.decode.encrypted_only(),

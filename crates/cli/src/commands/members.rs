@@ -10,9 +10,7 @@ use haul_streams::get::{GetSettings, GetStatus, find};
 use haul_streams::put::write_file;
 use haul_streams::unpack::{Found, Stream, open_file as open_file_stream, open_object, write_index};
 
-use crate::args::{
-    ConnectionArgs, DecodeArgs, GivenArgs, HostArgs, IndexStreamArgs, LinkArgs, LsArgs, MemoryArgs, StoreArgs,
-};
+use crate::args::{ConnectionArgs, DecodeArgs, IndexStreamArgs, LsArgs, MemoryArgs, ReachArgs};
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::render::{Lines, member_line, print_line};
@@ -43,16 +41,9 @@ pub(super) struct Opened {
 impl Opening {
     /// # Errors
     /// [`ErrorKind::Usage`] if an option is of no use.
-    pub(super) fn new(
-        at: &Location,
-        (store, given): (&StoreArgs, &GivenArgs),
-        (host, connections): (&HostArgs, &ConnectionArgs),
-        memory: &MemoryArgs,
-        decode: &DecodeArgs,
-    ) -> Result<Self> {
-        let content = content_memory(memory, 1, 0)?;
-        let link = LinkArgs::of_stream(host, connections, store.timeout, memory.max_memory);
-        let mut config = LinkSettings::resolve(&link, given)?.config;
+    pub(super) fn new(at: &Location, reach: &ReachArgs, decode: &DecodeArgs) -> Result<Self> {
+        let content = content_memory(&reach.memory, 1, 0)?;
+        let mut config = LinkSettings::resolve(&reach.link(), &reach.given)?.config;
         // Half of the memory is for members on their way, a quarter for blocks of the stream.
         config.pool = BufferPool::new(content / 4);
         let settings = GetSettings {
@@ -64,7 +55,7 @@ impl Opening {
         let stores = match at {
             Location::Object(place) => {
                 check_object(place)?;
-                store_settings(store, given, place)
+                store_settings(&reach.store, &reach.given, place)
             }
             _ => haul_object::StoreSettings::default(),
         };
@@ -116,10 +107,9 @@ impl Opening {
 /// # Errors
 /// Those of reading the stream, and of writing the index.
 pub(super) fn index(args: &IndexStreamArgs) -> Result<Exit> {
-    let at = parse_location(&args.source, &args.given)?;
+    let at = parse_location(&args.source, &args.reach.given)?;
     let decode = DecodeArgs { raw: false, identity: Vec::new(), allow_plain: false };
-    let ends = (&args.host, &args.connections);
-    let mut opening = Opening::new(&at, (&args.store, &args.given), ends, &args.memory, &decode)?;
+    let mut opening = Opening::new(&at, &args.reach, &decode)?;
     opening.anew = true;
     let Opened { stream, mut ends, client, key } = opening.open(&at)?;
     let Some(bytes) = stream.made else {
@@ -142,13 +132,17 @@ pub(super) fn index(args: &IndexStreamArgs) -> Result<Exit> {
 /// # Errors
 /// Those of opening a stream.
 pub(super) fn list(args: &LsArgs) -> Result<Exit> {
+    let reach = ReachArgs {
+        given: args.given.clone(),
+        host: args.host.clone(),
+        connections: ConnectionArgs::default(),
+        store: args.store.clone(),
+        memory: LISTING,
+    };
+    let decode = DecodeArgs { raw: false, identity: args.identity.clone(), allow_plain: true };
     super::start::each(&args.places, |place| {
         let at = parse_location(place, &args.given)?;
-        let decode = DecodeArgs { raw: false, identity: args.identity.clone(), allow_plain: true };
-        let connections = ConnectionArgs::default();
-        let ends = (&args.host, &connections);
-        let opening = Opening::new(&at, (&args.store, &args.given), ends, &LISTING, &decode)?;
-        let opened = opening.open(&at)?;
+        let opened = Opening::new(&at, &reach, &decode)?.open(&at)?;
         let lines = Lines::stdout();
         for member in &opened.stream.index.members {
             lines.write(&member_line(member.len, member.head.path.as_bytes(), args.json));

@@ -50,12 +50,12 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     let begun = Instant::now();
     let places = destinations(args)?;
     check_put(args, &places)?;
-    check_endpoint(args.store.address.endpoint.as_deref(), objects(&places))?;
+    check_endpoint(args.reach.store.address.endpoint.as_deref(), objects(&places))?;
     let options = put_options(&args.object, args.no_clobber)?;
     let count = streams(args)?;
     // Without objects, --compress is for the way to the hosts.
     let encode = if objects(&places).next().is_some() { encode(&args.encode)? } else { Encode::default() };
-    let memory = content_memory(&args.memory, count as u64, encode.least())?;
+    let memory = content_memory(&args.reach.memory, count as u64, encode.least())?;
     let (command, name) = command(&args.command)?;
     let cancel = Cancel::default();
     let opener = Opener::new(args, &places, &cancel, memory, count as u64);

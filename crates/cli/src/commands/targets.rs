@@ -12,7 +12,7 @@ use haul_streams::put::{ObjectTarget, PutTarget};
 
 use super::start::ends_of_run;
 use super::stream::open;
-use crate::args::{LinkArgs, PutArgs};
+use crate::args::PutArgs;
 use crate::locations::parse_location;
 use crate::render::Console;
 use crate::settings::{LinkSettings, check_object, store_settings, usage};
@@ -24,7 +24,7 @@ use crate::settings::{LinkSettings, check_object, store_settings, usage};
 pub(super) fn destinations(args: &PutArgs) -> Result<Vec<Location>> {
     let several = args.fifo.fifo_dir.is_some();
     let parse = |text: &OsString| {
-        let location = parse_location(text, &args.given)?;
+        let location = parse_location(text, &args.reach.given)?;
         match &location {
             Location::Object(place) if !several => check_object(place)?,
             _ => {}
@@ -97,7 +97,7 @@ impl<'a> Opener<'a> {
         console: Option<&Arc<Console>>,
     ) -> Result<Vec<Client>> {
         let open_one = |place: &ObjectPlace| {
-            let stores = store_settings(&self.args.store, &self.args.given, place);
+            let stores = store_settings(&self.args.reach.store, &self.args.reach.given, place);
             let client = open(place, Side::Destination, &stores, self.cancel.flag(), console)?;
             client.check_options(options).map(|()| client)
         };
@@ -113,9 +113,7 @@ impl<'a> Opener<'a> {
             return Ok(None);
         }
         let args = self.args;
-        let link =
-            LinkArgs::of_stream(&args.host, &args.connections, args.store.timeout, args.memory.max_memory);
-        let mut config = LinkSettings::resolve(&link, &args.given)?.config;
+        let mut config = LinkSettings::resolve(&args.reach.link(), &args.reach.given)?.config;
         config.pool = BufferPool::new(self.memory);
         config.peer.compress = args.encode.compress.unwrap_or(Compress::Auto);
         Ok(Some(ends_of_run(config, console, self.cancel)))

@@ -87,10 +87,9 @@ impl Mark {
 /// Errors before the run starts; later errors are in the summary.
 pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let begun = Instant::now();
-    let at = parse_location(&args.source, &args.given)?;
+    let at = parse_location(&args.source, &args.reach.given)?;
     check_get(args, &at)?;
-    let ends = (&args.host, &args.connections);
-    let mut opening = Opening::new(&at, (&args.store, &args.given), ends, &args.memory, &args.decode)?;
+    let mut opening = Opening::new(&at, &args.reach, &args.decode)?;
     let written = args.unpack.as_deref().or(args.file.as_deref());
     let start = Start::new(Command::Get, at.to_string(), written.map(|path| path.display().to_string()));
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;

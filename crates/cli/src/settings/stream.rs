@@ -26,7 +26,7 @@ pub(crate) fn check_put(args: &PutArgs, places: &[Location]) -> Result<()> {
     }
     let is_packed = !matches!(args.encode.compress, None | Some(Compress::Never | Compress::Auto));
     let hosts_only = places.iter().all(|place| !is_object(place) && !matches!(place, Location::Local(_)));
-    if is_packed && !hosts_only && !args.given.has("compress") {
+    if is_packed && !hosts_only && !args.reach.given.has("compress") {
         return refuse(
             "--compress",
             "objects are stored compressed, and hosts get compressed data; this file gets the stream as it is",
@@ -49,7 +49,7 @@ pub(crate) fn check_put(args: &PutArgs, places: &[Location]) -> Result<()> {
         ("sse", object.stored.sse.is_some()),
         ("max-parts", args.max_parts.is_some()),
     ];
-    refuse_of_stores(&options, &args.store.address, &args.given, file)
+    refuse_of_stores(&options, &args.reach.store.address, &args.reach.given, file)
 }
 
 /// Refuses options of `get` that its source does not take.
@@ -72,8 +72,9 @@ pub(crate) fn check_get(args: &GetArgs, at: &Location) -> Result<()> {
         return Err(usage("write JSON", "the content goes to standard output: give a FILE"));
     }
     if is_object(at) {
-        let is_typed =
-            args.compress.wish().is_some() && !args.given.has("compress") && !args.given.has("zstd");
+        let is_typed = args.compress.wish().is_some()
+            && !args.reach.given.has("compress")
+            && !args.reach.given.has("zstd");
         if is_typed {
             let error = usage("use --compress", "it is for hosts: an object is fetched as it is stored");
             return Err(error.on(at.to_string()).with_hint("omit the option"));
@@ -85,7 +86,7 @@ pub(crate) fn check_get(args: &GetArgs, at: &Location) -> Result<()> {
         ("identity", !args.decode.identity.is_empty()),
         ("fifo-dir", args.fifo_dir.is_some()),
     ];
-    refuse_of_stores(&options, &args.store.address, &args.given, at)
+    refuse_of_stores(&options, &args.reach.store.address, &args.reach.given, at)
 }
 
 fn is_object(place: &Location) -> bool {
