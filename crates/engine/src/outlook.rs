@@ -49,8 +49,8 @@ impl Eta {
     /// At `at` seconds; `more` follows that cannot be estimated.
     fn new(seconds: Option<f64>, more: bool, at: f64, scan_done: bool, expected: Option<u64>) -> Self {
         let least = floor(at);
-        // The little that is known says nothing about a run that goes on.
-        let seconds = seconds.filter(|seconds| scan_done || *seconds > least);
+        // When the estimate has passed, or is as good as nothing during the scan, it says nothing about a run that goes on.
+        let seconds = seconds.filter(|seconds| *seconds > if scan_done { 0.0 } else { least });
         Self {
             seconds: seconds.map(|seconds| seconds.max(least)).filter(|seconds| is_sane(*seconds)),
             is_lower_bound: more || !scan_done && expected.is_none(),
@@ -297,7 +297,7 @@ mod tests {
         }
         now.scan_done = true;
         let eta = outlook.eta(&totals(5000, 5000), now);
-        assert!(!eta.is_extrapolated && eta.seconds.unwrap() <= 1.0, "{eta:?}");
+        assert_eq!(eta, Eta::default(), "all that is known is done");
     }
 
     #[test]
@@ -319,11 +319,16 @@ mod tests {
     fn only_the_end_is_zero() {
         let outlook = Outlook::default();
         outlook.set_phase(Phase::Finish, 10.0);
-        let now = Now { at: 99.0, scan_done: true, ..Now::default() };
-        assert_eq!(
-            outlook.eta(&totals(1, 1), now),
-            Eta { seconds: Some(1.0), is_lower_bound: true, ..Eta::default() }
-        );
+        outlook.state.lock().finish = 5.0;
+        let mut now = Now { scan_done: true, ..Now::default() };
+        for (at, seconds) in [(12.0, Some(3.0)), (14.5, Some(1.0)), (15.0, None), (99.0, None)] {
+            now.at = at;
+            assert_eq!(
+                outlook.eta(&totals(1, 1), now),
+                Eta { seconds, is_lower_bound: true, ..Eta::default() },
+                "the stage goes on after its estimate has passed"
+            );
+        }
         outlook.set_over();
         assert_eq!(outlook.eta(&totals(1, 1), now), Eta { seconds: Some(0.0), ..Eta::default() });
     }

@@ -103,7 +103,8 @@ pub(super) fn watched<T>(
                 let (since, from) = seen.front().copied().unwrap_or((now, moved));
                 let rate = if now > since { moved.saturating_sub(from) as f64 / (now - since) } else { 0.0 };
                 let left = totals.found_bytes.saturating_sub(moved + totals.resumed_bytes);
-                let eta_seconds = (ended && rate > 0.0).then(|| (left as f64 / rate).max(least_eta(now)));
+                let eta_seconds =
+                    (ended && rate > 0.0 && left > 0).then(|| (left as f64 / rate).max(least_eta(now)));
                 console.progress(&Progress {
                     totals,
                     scan_done: ended,

@@ -173,7 +173,7 @@ mod tests {
         let mut scanning = running();
         (scanning.scan_done, scanning.eta_is_lower_bound) = (false, true);
         (scanning.totals.failed, scanning.limit) = (3, Limit::Iops);
-        let ending = Progress { phase: Phase::Finish, eta_seconds: Some(1.0), ..running() };
+        let ending = Progress { phase: Phase::Finish, eta_seconds: None, ..running() };
         for (progress, width, expected) in [
             (
                 running(),
@@ -225,7 +225,7 @@ mod tests {
                 80,
                 [
                     "[######----------] 40% · 61,017 of 122,036 entries · 2.00 GiB of 5.00 GiB",
-                    "  00:01:23 · 1.0 s left · 26.00 MiB/s · finishing the directories · 8 streams",
+                    "  00:01:23 · 26.00 MiB/s · finishing the directories · 8 streams",
                     "",
                 ],
             ),
