@@ -216,6 +216,9 @@ pub(crate) fn copy_action(changes: Changes) -> Action {
 /// Counts an entry of which no content is sent.
 fn settle(run: &Run<'_>, offer: &Offer, answer: Result<Answer>) {
     let entry = &*offer.entry;
+    if entry.is_dir() && answer.is_ok() && !run.dry_run {
+        run.meter.outlook.count_directory();
+    }
     match &answer {
         Ok(Answer::Same | Answer::Updated(_)) => run.confirm(entry, Proof::Compared),
         Ok(Answer::Made(_)) => run.confirm(entry, Proof::Sent),

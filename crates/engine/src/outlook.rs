@@ -66,6 +66,8 @@ pub(crate) struct Outlook {
     needed_bytes: AtomicU64,
     /// The bytes of the files that were compared and need content.
     answered_bytes: AtomicU64,
+    /// The directories that get their metadata at the end.
+    directories: AtomicU64,
     links: AtomicU64,
     link_bytes: AtomicU64,
     /// The copy has held the scan back.
@@ -85,10 +87,16 @@ struct State {
     estimator: Estimator,
     /// The estimated seconds of the last stage.
     finish: f64,
-    /// The entries to delete, and the second at which the deletion began.
-    removals: Option<(u64, f64)>,
-    removed: Throughput,
+    removals: Option<Removals>,
     is_over: bool,
+}
+
+struct Removals {
+    /// The entries that were deleted before, and those that are deleted when this ends.
+    entries: std::ops::Range<u64>,
+    /// The second at which the deletion began.
+    since: f64,
+    removed: Throughput,
 }
 
 impl Outlook {
@@ -103,6 +111,11 @@ impl Outlook {
     pub(crate) fn drop_needed(&self, bytes: u64) {
         let drop = |needed: u64| Some(needed.saturating_sub(bytes));
         let _ = self.needed_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, drop);
+    }
+
+    /// Counts a directory that gets its metadata at the end.
+    pub(crate) fn count_directory(&self) {
+        self.directories.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a further name of a file, which is linked later.
@@ -147,9 +160,16 @@ impl Outlook {
         self.more_follows.store(more, Ordering::Relaxed);
     }
 
-    /// From this second on, so many entries are deleted.
-    pub(crate) fn set_removals(&self, count: u64, at: f64) {
-        self.state.lock().removals = Some((count, at));
+    /// From this second on, these entries are deleted, by their numbers.
+    pub(crate) fn set_removals(&self, entries: std::ops::Range<u64>, since: f64) {
+        self.state.lock().removals = Some(Removals { entries, since, removed: Throughput::default() });
+    }
+
+    /// From this second on, directories are deleted, each after those in it.
+    pub(crate) fn set_removes_directories(&self, at: f64) {
+        if let Some(removals) = &mut self.state.lock().removals {
+            removals.removed.change(at - removals.since);
+        }
     }
 
     /// Nothing is left.
@@ -175,11 +195,11 @@ impl Outlook {
                 (seconds.map(|seconds| seconds + state.finish), more)
             }
             Phase::Delete => {
-                let left = state.removals.map(|(count, since)| {
-                    let removed = totals.removed.min(count);
-                    state.removed.observe(now.at - since, Work::new(removed, 0));
-                    let speed = state.removed.speed(now.at - since, 1.0);
-                    speed.map(|speed| speed.seconds(Work::new(count - removed, 0)))
+                let left = state.removals.as_mut().map(|Removals { entries, since, removed }| {
+                    let done = totals.removed.saturating_sub(entries.start);
+                    removed.observe(now.at - *since, Work::new(done, 0));
+                    let left = Work::new(entries.end.saturating_sub(totals.removed), 0);
+                    removed.speed(now.at - *since, 1.0).map(|speed| speed.seconds(left))
                 });
                 (left.flatten().map(|seconds| seconds + state.finish), more)
             }
@@ -222,7 +242,7 @@ impl Outlook {
             compared: Work::new(compared, get(&self.answered_bytes).saturating_add(totals.same_bytes)),
             needed,
             done,
-            directories: totals.made as f64 * (found.files / compared.max(1) as f64).max(1.0),
+            directories: get(&self.directories) as f64 * (found.files / compared.max(1) as f64).max(1.0),
             limit: now.limit.map(|limit| limit as f64 * compression),
         }
     }
@@ -306,13 +326,35 @@ mod tests {
         outlook.set_phase(Phase::Delete, 10.0);
         let mut now = Now { at: 12.0, scan_done: true, ..Now::default() };
         assert_eq!(outlook.eta(&totals(10, 10), now).seconds, None);
-        outlook.set_removals(1000, 12.0);
-        for second in 1..=20 {
-            now.at = 12.0 + f64::from(second);
-            outlook.eta(&Totals { removed: second as u64 * 10, ..totals(10, 10) }, now);
+        // Another part has deleted 500.
+        outlook.set_removals(500..1500, 12.0);
+        let mut removed = 500;
+        let mut run = |seconds: u64, each: u64| {
+            let mut eta = Eta::default();
+            for _ in 0..seconds {
+                (now.at, removed) = (now.at + 1.0, removed + each);
+                eta = outlook.eta(&Totals { removed, ..totals(10, 10) }, now);
+            }
+            eta.seconds.unwrap()
+        };
+        let left = run(20, 10);
+        assert!((75.0..85.0).contains(&left), "{left}");
+        outlook.set_removes_directories(32.0);
+        let left = run(10, 1);
+        assert!((750.0..820.0).contains(&left), "directories take longer: {left}");
+    }
+
+    #[test]
+    fn directories_count_for_the_end_whether_made_or_not() {
+        let outlook = Outlook::default();
+        (0..1000).for_each(|_| outlook.count_directory());
+        let mut now = Now { scan_done: true, ..Now::default() };
+        for second in 1..=10 {
+            now.at = f64::from(second);
+            outlook.eta(&totals(1000, second as u64 * 100), now);
         }
-        let eta = outlook.eta(&Totals { removed: 200, ..totals(10, 10) }, now);
-        assert!((75.0..85.0).contains(&eta.seconds.unwrap()), "{eta:?}");
+        let eta = outlook.eta(&totals(1000, 1000), now);
+        assert!((4.0..6.0).contains(&eta.seconds.unwrap()), "half of what it took to compare: {eta:?}");
     }
 
     #[test]

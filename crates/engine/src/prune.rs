@@ -63,10 +63,13 @@ pub(crate) fn prune(
         return Pruned::refused(why);
     }
     let count = extra.files.len() + extra.dirs.len();
-    run.meter.outlook.set_removals(run.meter.totals().removed + count, run.meter.seconds());
+    let before = run.meter.totals().removed;
+    run.meter.outlook.set_removals(before..before + count, run.meter.seconds());
     let mut kept = extra.kept_dirs;
-    let removed = remove_all(run, &extra.files, None, &mut kept)
-        .and_then(|()| remove_all(run, &extra.dirs, Some(&EntryKind::Dir), &mut kept));
+    let removed = remove_all(run, &extra.files, None, &mut kept).and_then(|()| {
+        run.meter.outlook.set_removes_directories(run.meter.seconds());
+        remove_all(run, &extra.dirs, Some(&EntryKind::Dir), &mut kept)
+    });
     if let Err(e) = removed {
         run.abort(list_error(&e));
     }
