@@ -225,7 +225,7 @@ mod tests {
                 80,
                 [
                     "[######----------] 40% · 61,017 of 122,036 entries · 2.00 GiB of 5.00 GiB",
-                    "  00:01:23 · 26.00 MiB/s · finishing the directories · 8 streams",
+                    "  00:01:23 · 26.00 MiB/s · finishing the directories · 8 streams · zstd:3",
                     "",
                 ],
             ),
