@@ -1,5 +1,7 @@
 //! The seconds left of a copy.
 
+use haul_core::SLICE_LEN;
+
 use super::file_cost::FileCost;
 use super::throughput::{Throughput, Work};
 
@@ -63,8 +65,9 @@ pub(crate) struct Estimator {
     copying_seconds: f64,
     copying: Throughput,
     /// Whether the scan was held back, whether it has ended, and whether all entries are compared. The scan and the
-    /// comparison take from what the copy could use.
-    beside: (bool, bool, bool),
+    /// comparison take from what the copy could use. Also whether only large files are left: then the cost of a file
+    /// does not matter any more.
+    beside: (bool, bool, bool, bool),
     /// The first entries were compared. Before that, time passes for the scan.
     has_compared: bool,
     /// Seconds in which entries were only compared.
@@ -83,10 +86,12 @@ impl Estimator {
             self.comparing_seconds += passed;
         }
         self.has_compared = standing.compared.files > 0.0;
+        let left = standing.needed.without(standing.done);
         let beside = (
             standing.scan_held,
             standing.scan_done,
             standing.compared.files + standing.linked_later.files >= standing.found.files,
+            left.bytes > left.files * SLICE_LEN as f64,
         );
         if beside != self.beside {
             self.beside = beside;

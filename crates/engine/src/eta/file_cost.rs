@@ -9,7 +9,7 @@ const EXPECTED: f64 = 64.0 * 1024.0;
 /// The least and the highest cost of a file in bytes.
 const RANGE: std::ops::RangeInclusive<f64> = 256.0..=1024.0 * 1024.0 * 1024.0;
 /// The number of batches that count.
-const RECENT: usize = 256;
+const RECENT: usize = 64;
 
 /// Measures from batches how many bytes take as long as one file. The duration of each batch is divided by the cost so
 /// far between its files and its bytes, which gives a new cost. This is the method of expectation maximization: the cost
@@ -98,7 +98,7 @@ mod tests {
     fn the_cost_follows_a_change_and_stays_without_small_files() {
         let mut measured = FileCost::default();
         for cost in [1e5, 1e7] {
-            for _ in 0..200 {
+            for _ in 0..50 {
                 measured.add(Work::new(512, 0), 512.0 * cost / 1e8);
                 measured.add(Work::new(0, 4 << 20), f64::from(4 << 20) / 1e8);
             }
