@@ -34,7 +34,7 @@ fn is_there(bucket: &Bucket) -> bool {
 }
 
 fn buckets_are_made_and_removed_as_by_others() {
-    let bucket = Bucket::new();
+    let bucket = Bucket::missing();
     let url = bucket.at("");
     let run = |word: &str, words: &[&str]| bucket.haul(word).args(words).arg(&url).finish();
     assert_eq!(run("mb", &[]).expect_success().out(), format!("made     {url}\n"));
