@@ -86,7 +86,7 @@ fn the_time_left_includes_what_the_scan_has_not_found() {
     for way in [Way::Local, Way::Push, Way::Pull] {
         let scene = Scene::new();
         let source = scene.tree("src");
-        source.many("many", 5000, 10..20);
+        source.many("many", 12_000, 10..20);
         let run = scene.copy(way, source.path(), &scene.join("dst")).arg("--iops=2000").start();
         let is = |line: &Value, name: &str| line[name] == true;
         let extrapolates = |line: &Value| line["type"] == "progress" && is(line, "eta_is_extrapolated");
