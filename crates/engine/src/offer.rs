@@ -216,7 +216,8 @@ pub(crate) fn copy_action(changes: Changes) -> Action {
 /// Counts an entry of which no content is sent.
 fn settle(run: &Run<'_>, offer: &Offer, answer: Result<Answer>) {
     let entry = &*offer.entry;
-    if entry.is_dir() && answer.is_ok() && !run.dry_run {
+    let is_set = matches!(answer, Ok(Answer::Same | Answer::Updated(_) | Answer::Made(_)));
+    if is_set && entry.is_dir() && !run.dry_run {
         run.meter.outlook.count_directory();
     }
     match &answer {

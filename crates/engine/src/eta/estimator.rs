@@ -65,8 +65,8 @@ pub(crate) struct Estimator {
     copying_seconds: f64,
     copying: Throughput,
     /// Whether the scan was held back, whether it has ended, and whether all entries are compared. The scan and the
-    /// comparison take from what the copy could use. Also whether only large files are left: then the cost of a file
-    /// does not matter any more.
+    /// comparison take from what the copy could use. Also whether what is left is mostly large files: then the cost of a
+    /// file does not matter any more.
     beside: (bool, bool, bool, bool),
     /// The first entries were compared. Before that, time passes for the scan.
     has_compared: bool,
@@ -86,13 +86,10 @@ impl Estimator {
             self.comparing_seconds += passed;
         }
         self.has_compared = standing.compared.files > 0.0;
+        let is_compared = standing.compared.files + standing.linked_later.files >= standing.found.files;
         let left = standing.needed.without(standing.done);
-        let beside = (
-            standing.scan_held,
-            standing.scan_done,
-            standing.compared.files + standing.linked_later.files >= standing.found.files,
-            left.bytes > left.files * SLICE_LEN as f64,
-        );
+        let is_large = is_compared && left.bytes > left.files * SLICE_LEN as f64;
+        let beside = (standing.scan_held, standing.scan_done, is_compared, is_large);
         if beside != self.beside {
             self.beside = beside;
             self.copying.change(self.copying_seconds);
