@@ -239,7 +239,7 @@ fn a_consumer_that_reads_slowly_is_waited_for_in_bounded_memory() {
 /// A pipe in the middle of its stream, which has reached the consumer, and whose producer waits.
 fn halted(scene: &Scene, from: From) -> (Running, PathBuf) {
     let (consumer, got, end) = saving(scene);
-    let mut run = from.plain(scene, "head -c 30000000 /dev/urandom; sleep 600", &consumer).start();
+    let mut run = from.plain(scene, "head -c 30000000 /dev/urandom; exec sleep 600", &consumer).start();
     run.wait_until("some of it has arrived", || fs::metadata(&got).is_ok_and(|got| got.len() > 20_000_000));
     (run, end)
 }
@@ -252,11 +252,12 @@ fn killing_haul_ends_both_programs_without_an_end_of_input() {
         let _ = run.finish();
         if from == From::Here {
             // A program here that writes is told by its next write.
-            let producers = tagged(scene.tag());
-            wait_until("only the producer is left", Duration::from_secs(20), || {
-                tagged(scene.tag()).iter().all(|pid| words_of(*pid).contains("sleep 600"))
+            let mut left = Vec::new();
+            wait_until("only the producer is left, and writes no more", Duration::from_secs(20), || {
+                left = tagged(scene.tag());
+                left.len() == 1 && words_of(left[0]) == "sleep 600 "
             });
-            producers.into_iter().for_each(kill);
+            left.into_iter().for_each(kill);
         }
         no_end(&scene, &end);
     }
