@@ -11,6 +11,7 @@ mod bucket;
 mod cases;
 mod clients;
 mod dataset;
+mod eta;
 mod kill;
 mod leftovers;
 mod link;
@@ -70,6 +71,8 @@ enum Verb {
     Stream(stream::StreamArgs),
     /// List very many keys of an object store in this process.
     Listing(listing::ListingArgs),
+    /// Compare the time left that haul shows with the real one: small files, a large one, and both.
+    Eta(eta::EtaArgs),
     /// Show the cases and the tools.
     List,
 }
@@ -162,6 +165,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run_cases(&args),
         Verb::Stream(args) => run_stream(&args),
         Verb::Listing(args) => run_listing(&args),
+        Verb::Eta(args) => run_eta(&args),
         Verb::List => {
             let _ = list();
             Ok(ExitCode::SUCCESS)
@@ -247,6 +251,17 @@ fn run_stream(args: &stream::StreamArgs) -> Result<ExitCode> {
 fn run_listing(args: &listing::ListingArgs) -> Result<ExitCode> {
     let haul = find_haul(args.haul.as_deref())?.context("haul was not found: say --haul PATH")?;
     listing::run(args, &haul, &Stop::on_signals()?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_eta(args: &eta::EtaArgs) -> Result<ExitCode> {
+    if let Some(path) = &args.events {
+        eta::judge_file(path)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    need_root()?;
+    let haul = find_haul(args.haul.as_deref())?.context("haul was not found: say --haul PATH")?;
+    eta::run(args, &haul, &Stop::on_signals()?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -22,7 +22,7 @@ use crate::timed::{Stage, timed};
 use crate::tool::{Job, Keeps, Plan, Promise, Tool};
 use crate::units::show_seconds;
 
-/// What is the same for all cases.
+/// The settings that all cases share.
 pub(crate) struct Settings {
     /// Rounds of each case.
     pub(crate) rounds: usize,
@@ -171,7 +171,8 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// All rounds, the tools in turn in each.
+    /// All rounds, the tools in turn in each. Every other round runs them in reverse order, as a run can cost the one
+    /// that follows it.
     fn rounds(&self, tools: &[&'static Tool]) -> Result<Vec<ToolRecord>> {
         let mut planned = Vec::new();
         for (index, (tool, label, haul)) in self.builds(tools).into_iter().enumerate() {
@@ -191,8 +192,12 @@ impl Runner<'_> {
             planned.push((tool, target, plan, record));
         }
         for round in 1..=self.settings.rounds {
-            for (tool, target, plan, record) in &mut planned {
-                // What was too slow once is not waited for again.
+            let mut order: Vec<_> = planned.iter_mut().collect();
+            if round % 2 == 0 {
+                order.reverse();
+            }
+            for (tool, target, plan, record) in order {
+                // A tool that was too slow once does not run again.
                 let given_up = record.runs.iter().any(|run| run.outcome == Outcome::Timeout);
                 if !given_up {
                     self.round(round, (tool, &record.tool), target, plan, &mut record.runs)?;
@@ -308,7 +313,7 @@ impl Runner<'_> {
                 bucket.make(&bucket_of(target))?;
             }
             let mut run = self.run(plan, *pass)?;
-            // What a signal ended says nothing about the tool.
+            // A run that a signal has ended is no result of the tool.
             self.settings.stop.check()?;
             run.round = round;
             run.pass = *pass;
@@ -345,7 +350,7 @@ impl Runner<'_> {
         fs::rename(target, aside.join(number.to_string())).context("cannot put a copy aside")
     }
 
-    /// The object store, if it is what is written to.
+    /// The object store, if it is the target.
     fn filled(&self) -> Option<&Bucket<'_>> {
         self.bucket.filter(|_| self.case.route == Route::Push)
     }
