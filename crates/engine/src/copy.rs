@@ -6,7 +6,7 @@ use crate::cancel::Cancel;
 use crate::locked::copy_locked;
 use crate::make_links::make_links;
 use crate::meter::Meter;
-use crate::options::{CopyOptions, Part};
+use crate::options::{CopyOptions, EndPair};
 use crate::page_report::report_pages;
 use crate::path_list::PathList;
 use crate::pipeline::{pipeline, with_progress};
@@ -16,7 +16,7 @@ use crate::scan::scan;
 use crate::second_pass;
 
 /// Copies each part in turn, and reports on all of them together.
-pub fn copy(parts: &[Part], mut options: CopyOptions, reporter: &dyn Reporter, cancel: &Cancel) -> Report {
+pub fn copy(parts: &[EndPair], mut options: CopyOptions, reporter: &dyn Reporter, cancel: &Cancel) -> Report {
     let meter = Meter::with_pace(reporter, options.pace.clone());
     let mut report = Report::default();
     for (at, part) in parts.iter().enumerate() {
@@ -37,9 +37,9 @@ pub fn copy(parts: &[Part], mut options: CopyOptions, reporter: &dyn Reporter, c
     report
 }
 
-/// Copies one part: content, what other programs had open, hard links, deletion, deferred entries.
+/// Copies one part, in this order: content, files that other programs had open, hard links, deletion, deferred entries.
 fn copy_part(
-    part: &Part,
+    part: &EndPair,
     options: &mut CopyOptions,
     meter: &Meter<'_>,
     cancel: &Cancel,

@@ -70,7 +70,7 @@ pub use confirmed::ConfirmedEntries;
 pub use copy::copy;
 pub use eta::floor as least_eta;
 pub use hash::{Algorithm, HashLine, hash};
-pub use options::{CopyOptions, Delete, LockedRetries, OnFull, OtherSource, Part, Paths, Selection};
+pub use options::{CopyOptions, Delete, EndPair, LockedRetries, OnFull, OtherSource, Paths, Selection};
 pub use rate_controller::{Gauge, Plan, RateController, RateHandle};
 pub use remove_sources::{Copied, remove_sources};
 pub use sha256::sha256;

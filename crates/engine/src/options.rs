@@ -11,7 +11,7 @@ use crate::confirmed::ConfirmedEntries;
 use crate::trust::Trust;
 
 /// One source and its destination.
-pub struct Part {
+pub struct EndPair {
     /// The end to read from.
     pub source: Arc<dyn Source>,
     /// The end to write to.
@@ -28,13 +28,13 @@ pub struct Part {
 pub struct OtherSource {
     /// The source.
     pub source: Arc<dyn Source>,
-    /// What is copied of it; `None`: all.
+    /// The paths that are copied from it; `None`: all.
     pub selection: Option<Arc<Selection>>,
     /// Whether it comes before the source of this part.
     pub is_earlier: bool,
 }
 
-/// Paths of a source that are copied with what is below them, and the directories above them.
+/// Paths of a source that are copied with the entries below them, and the directories above them.
 #[derive(Debug, Default)]
 pub struct Selection {
     paths: HashSet<RelPath>,
@@ -110,7 +110,7 @@ pub struct LockedRetries {
 pub struct CopyOptions {
     /// Which entries to scan.
     pub scan: ScanOptions,
-    /// What the source was told to do with symbolic links.
+    /// How the source was told to treat symbolic links.
     pub links: Links,
     /// Scan only these paths and the entries below them. The list is read while the run goes on. The root keeps its
     /// metadata at the destination, unless the list has it.
@@ -124,7 +124,7 @@ pub struct CopyOptions {
     /// Collect the entries that the destination has after the copy, so that [`crate::remove_sources`] can remove them at
     /// the source. `checksum` must be set.
     pub confirmed: Option<Arc<ConfirmedEntries>>,
-    /// Report what a run would do, and change nothing. The sinks must have been opened with the same option.
+    /// Report the actions of a run, and change nothing. The sinks must have been opened with the same option.
     pub dry_run: bool,
     /// Delete extraneous entries after the copy.
     pub delete: Option<Delete>,

@@ -24,7 +24,7 @@ use crate::hard_links::HardLinks;
 use crate::in_flight::InFlight;
 use crate::meter::{Connections, Meter};
 use crate::open_files::OpenFiles;
-use crate::options::{CopyOptions, OtherSource, Part};
+use crate::options::{CopyOptions, EndPair, OtherSource};
 use crate::queue::Queue;
 use crate::repeat;
 use crate::root_gate::RootGate;
@@ -64,7 +64,7 @@ pub(crate) struct Run<'a> {
     pub(crate) deferred: Option<Arc<Deferred>>,
     /// Entries that another program has open; `None` in a pass that no other one follows.
     pub(crate) locked: Option<Deferred>,
-    /// Collects what the destination has, in a run that removes it at the source.
+    /// Collects the entries that the destination has, in a run that removes them at the source.
     pub(crate) confirmed: Option<Arc<ConfirmedEntries>>,
     pub(crate) timeout: Duration,
     /// The rate limit, if this run keeps it.
@@ -91,7 +91,7 @@ pub(crate) struct Run<'a> {
 
 impl<'a> Run<'a> {
     pub(crate) fn new(
-        part: &'a Part,
+        part: &'a EndPair,
         options: &CopyOptions,
         rules: &'a Rules,
         meter: &'a Meter<'a>,
@@ -141,7 +141,7 @@ impl<'a> Run<'a> {
 
     /// The state of a second pass, after the deletion: it defers nothing and deletes nothing.
     pub(crate) fn second(
-        part: &'a Part,
+        part: &'a EndPair,
         options: &CopyOptions,
         rules: &'a Rules,
         meter: &'a Meter<'a>,
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The root is answered: reports what has failed so far.
+    /// The destination has answered about the root: reports the failures so far.
     pub(crate) fn root_answered(&self) {
         for (path, error) in self.root_gate.open() {
             self.meter.fail(&path, error);
@@ -340,7 +340,7 @@ impl<'a> Run<'a> {
         per_stream.saturating_add(self.sink_caps.writers)
     }
 
-    /// Looks at what limits the run, with so many workers.
+    /// Looks at the activities and limits of the run, which has this many workers.
     pub(crate) fn look(&self, workers: usize) {
         self.meter.look(|| {
             let is_starving = !self.fed.load(Ordering::Relaxed) && self.queue.is_empty();

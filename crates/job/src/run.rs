@@ -9,8 +9,8 @@ use haul_core::{
 };
 use haul_engine::RateHandle;
 use haul_engine::{
-    Cancel, ConfirmedEntries, Copied, CopyOptions, Delete, LockedRetries, MetadataChanges, OnFull,
-    OtherSource, Part, RateController,
+    Cancel, ConfirmedEntries, Copied, CopyOptions, Delete, EndPair, LockedRetries, MetadataChanges, OnFull,
+    OtherSource, RateController,
 };
 
 use super::delta::DeltaPlan;
@@ -40,15 +40,15 @@ pub struct Request {
     pub relative: bool,
     /// Filters. The rules are relative to the transfer: see [`haul_core::filter::Rules::below`].
     pub scan: ScanOptions,
-    /// What the sources do with symbolic links.
+    /// How the sources treat symbolic links.
     pub links: Links,
-    /// What the destination does. [`haul_core::SinkOptions::delta`] is the user's wish, which the job adapts.
+    /// The options of the destination. [`haul_core::SinkOptions::delta`] is the user's wish, which the job adapts.
     pub sink: SinkOptions,
     /// Trust in the source.
     pub trust: TrustRequest,
     /// Changes of modes, owners and groups. Names at the destination are not resolved yet.
     pub changes: MetadataChanges,
-    /// What happens when the destination is full.
+    /// The action when the destination is full.
     pub on_full: OnFull,
     /// How files are copied that another program has open.
     pub locked: LockedRetries,
@@ -62,7 +62,7 @@ pub struct Request {
     pub sha256: bool,
     /// Keep an index of the source.
     pub index: Option<IndexRequest>,
-    /// Delete what the source lacks.
+    /// Delete the entries that the source lacks.
     pub delete: Option<Delete>,
     /// Remove the entries of the sources that were copied.
     pub remove_sources: Option<RemoveSources>,
@@ -255,7 +255,7 @@ impl Runner<'_> {
         self.remove_sources()
     }
 
-    /// Removes what was copied from the sources, if the whole run came to its end.
+    /// Removes the copied entries at the sources, if the whole run came to its end.
     fn remove_sources(&mut self) -> Result<()> {
         let copied = std::mem::take(&mut self.copied);
         let Some(options) = self.request.remove_sources else { return Ok(()) };
@@ -300,7 +300,7 @@ impl Runner<'_> {
         let destination = &self.request.destination;
         let is_local = matches!(destination, Location::Local(_) | Location::Object(_));
         if !is_local && !self.ends.is_peer(destination)? {
-            // Nothing of haul's checks what arrives there.
+            // No haul on that host checks the content that arrives.
             self.sink.verify_disk = true;
         }
         let source = (&part.at, &source_place(&part.at), self.request.links);
@@ -381,7 +381,7 @@ impl Runner<'_> {
             workers: 0,
         };
         let source = Arc::clone(&part.source);
-        let parts = [Part { source: part.source, sink, preview, view, other_sources: rivals }];
+        let parts = [EndPair { source: part.source, sink, preview, view, other_sources: rivals }];
         if self.request.sha256 {
             let verified = Verified::new(&reporter);
             merge(&mut self.report, haul_engine::copy(&parts, options, &verified, self.cancel));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_core::{Location, Preserve, Report, Result, SinkOptions, Source, Totals};
-use haul_engine::{Cancel, CopyOptions, Part};
+use haul_engine::{Cancel, CopyOptions, EndPair};
 
 use super::ends::Ends;
 use super::observer::Observer;
@@ -38,6 +38,6 @@ pub fn unpack(
         bill: None,
     };
     let options = CopyOptions { is_only: true, timeout: Duration::from_secs(30), ..CopyOptions::default() };
-    let parts = [Part { source, sink, preview: None, view: None, other_sources: Vec::new() }];
+    let parts = [EndPair { source, sink, preview: None, view: None, other_sources: Vec::new() }];
     Ok(haul_engine::copy(&parts, options, &reporter, cancel))
 }

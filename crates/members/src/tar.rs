@@ -17,7 +17,7 @@ const MAX_EXTENDED: u64 = 1 << 20;
 /// Decodes headers.
 #[derive(Default)]
 pub(crate) struct Tar {
-    part: Part,
+    part: TarStep,
     /// For all members that follow.
     global: Pax,
     /// For the next member.
@@ -33,7 +33,7 @@ pub(crate) struct Tar {
 
 /// What is decoded next.
 #[derive(Default)]
-enum Part {
+enum TarStep {
     #[default]
     Header,
     /// An extended header of this type and length.
@@ -80,10 +80,10 @@ impl Tar {
     /// Decodes what ends at this offset of the stream.
     pub(crate) fn decode(&mut self, bytes: &[u8], at: u64, to: &mut Builder) -> Result<Step, Fault> {
         match std::mem::take(&mut self.part) {
-            Part::Header => self.header(bytes, at, to),
-            Part::Extended(kind, len) => self.extended(kind, &bytes[..len], at),
-            Part::Map => self.more_map(bytes, at, to),
-            Part::MapInContent => self.map_in_content(bytes, at, to),
+            TarStep::Header => self.header(bytes, at, to),
+            TarStep::Extended(kind, len) => self.extended(kind, &bytes[..len], at),
+            TarStep::Map => self.more_map(bytes, at, to),
+            TarStep::MapInContent => self.map_in_content(bytes, at, to),
         }
     }
 
@@ -105,7 +105,7 @@ impl Tar {
                 return Err(damaged("an extended header is longer than 1 MiB"));
             }
             if size > 0 {
-                self.part = Part::Extended(kind, size as usize);
+                self.part = TarStep::Extended(kind, size as usize);
             }
             // An empty one is followed by the next header.
             let len = if size > 0 { size + padding(size) } else { BLOCK as u64 };
@@ -135,7 +135,7 @@ impl Tar {
         }
         if pax.sparse.in_content {
             self.file = Some(file(pax.sparse.size.unwrap_or(size), Vec::new()));
-            self.part = Part::MapInContent;
+            self.part = TarStep::MapInContent;
             return Ok(Step::Gather(BLOCK));
         }
         match pax.sparse.size {
@@ -188,7 +188,7 @@ impl Tar {
             return Err(damaged());
         }
         if map.last().is_some_and(|more| *more != 0) {
-            (self.file, self.part) = (Some(file), Part::Map);
+            (self.file, self.part) = (Some(file), TarStep::Map);
             return Ok(Step::Gather(BLOCK));
         }
         self.content(file, at, to)
@@ -208,7 +208,7 @@ impl Tar {
                 self.content(file, at, to)
             }
             None => {
-                (self.file, self.part) = (Some(file), Part::MapInContent);
+                (self.file, self.part) = (Some(file), TarStep::MapInContent);
                 Ok(Step::Gather(BLOCK))
             }
         }

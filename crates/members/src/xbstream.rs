@@ -37,12 +37,12 @@ struct OpenMember {
 pub(crate) struct Xbstream {
     open: HashMap<Vec<u8>, OpenMember>,
     chunk: Chunk,
-    part: Part,
+    part: ChunkStep,
 }
 
 /// The part of a chunk that is decoded next.
 #[derive(Default)]
-enum Part {
+enum ChunkStep {
     #[default]
     Fixed,
     Path,
@@ -68,10 +68,10 @@ impl Xbstream {
     /// Decodes the next part of a chunk, which ends at this offset of the stream.
     pub(crate) fn decode(&mut self, bytes: &[u8], at: u64, to: &mut Builder) -> Result<Step, Fault> {
         match std::mem::take(&mut self.part) {
-            Part::Fixed => self.fixed(bytes, at),
-            Part::Path => self.path(bytes, at, to),
-            Part::Lengths => self.lengths(bytes, at, to),
-            Part::Map => {
+            ChunkStep::Fixed => self.fixed(bytes, at),
+            ChunkStep::Path => self.path(bytes, at, to),
+            ChunkStep::Lengths => self.lengths(bytes, at, to),
+            ChunkStep::Map => {
                 bytes.clone_into(&mut self.chunk.map);
                 self.payload(at, to)
             }
@@ -95,7 +95,7 @@ impl Xbstream {
             return Err(Fault::Damaged(begun, format!("a chunk has a path of {len} bytes")));
         }
         self.chunk = Chunk { kind, ignored: !known, ..Chunk::default() };
-        self.part = Part::Path;
+        self.part = ChunkStep::Path;
         Ok(Step::Gather(len))
     }
 
@@ -109,7 +109,7 @@ impl Xbstream {
             };
             return to.end(open.number, open.len).map(|()| Step::Gather(FIXED));
         }
-        self.part = Part::Lengths;
+        self.part = ChunkStep::Lengths;
         Ok(Step::Gather(if self.chunk.kind == b'S' { 24 } else { 20 }))
     }
 
@@ -126,7 +126,7 @@ impl Xbstream {
             return Err(self.damaged(at, &format!("a chunk has a map of {} runs", self.chunk.runs)));
         }
         if chunk.runs > 0 {
-            self.part = Part::Map;
+            self.part = ChunkStep::Map;
             return Ok(Step::Gather(self.chunk.runs * 8));
         }
         self.payload(at, to)
@@ -184,7 +184,7 @@ impl Xbstream {
 
     /// The stream ends here.
     pub(crate) fn end(&self, at: u64, cut_off: bool) -> Result<(), Fault> {
-        if cut_off || !matches!(self.part, Part::Fixed) {
+        if cut_off || !matches!(self.part, ChunkStep::Fixed) {
             return Err(Fault::Damaged(at, "it ends inside a chunk".to_owned()));
         }
         match self.open.keys().min() {

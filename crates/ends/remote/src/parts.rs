@@ -13,7 +13,7 @@ pub(super) fn failed(count: usize, error: &Error) -> Vec<Result<Outcome>> {
 }
 
 /// A batch, or a part of one, that is to become one frame.
-pub(super) struct Part {
+pub(super) struct WriteFrame {
     pub(super) batch: Arc<Batch>,
     pub(super) slices: Vec<Result<SliceData>>,
     /// Only of a batch that fits into one frame.
@@ -37,7 +37,7 @@ pub(super) struct EncodedPart {
     pub(super) content: Range<usize>,
 }
 
-impl Part {
+impl WriteFrame {
     /// Encodes it. Splits it in halves if its description is too large for a frame, which takes megabytes of extended
     /// attributes.
     pub(super) fn encode(

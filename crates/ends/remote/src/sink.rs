@@ -13,7 +13,7 @@ use haul_core::{
 use haul_spool::Spool;
 use haul_wire::{Kind, Request, Response, check, encode};
 
-use super::parts::{Gathered, Part, failed, fits};
+use super::parts::{Gathered, WriteFrame, failed, fits};
 use super::peer::{Peer, only, too_large, unexpected_answer};
 use super::root::Root;
 use super::session::Session;
@@ -128,7 +128,7 @@ impl Sink for PeerSink {
         // Held until the connection has accepted all of it.
         let Packed { packing, sending: _sending } = self.peer().packer.pack(wish, &mut content);
         let mut parts = Vec::with_capacity(1);
-        let whole = Part { batch, slices, packing, content: 0..content.bytes().len() };
+        let whole = WriteFrame { batch, slices, packing, content: 0..content.bytes().len() };
         if let Err(error) = whole.encode(self.root.id, &mut parts) {
             return done(failed(count, &error.into()));
         }
@@ -267,7 +267,9 @@ fn on_written(session: &Arc<Session>, count: usize, done: WriteDone) -> OnReply 
         let error = match response {
             Ok((Response::Write(outcomes), _)) if outcomes.len() == count => return done(outcomes),
             Ok((Response::Failed(error), _)) | Err(error) => error,
-            Ok((Response::Gone, _)) => session.unreachable("the remote end lost what it had open"),
+            Ok((Response::Gone, _)) => {
+                session.unreachable("the remote end lost its open source or destination")
+            }
             Ok(_) => unexpected_answer(),
         };
         done(failed(count, &error));

@@ -12,7 +12,7 @@ use super::packet::{self, Request};
 use super::pipeline::Pipeline;
 use super::read::{ask_for, take_answers};
 use super::reply::Fault;
-use super::state::{Part, SftpSink};
+use super::state::{SftpSink, StagedName};
 use super::tree::file_mode;
 
 /// A file with its content.
@@ -35,7 +35,7 @@ pub(super) fn write(sink: &SftpSink, conn: &Conn, files: &[Small<'_>]) -> Vec<Re
 /// A file that is being staged.
 struct Staged<'a, 'b> {
     file: &'a Small<'b>,
-    part: Part<'a>,
+    part: StagedName<'a>,
     handle: Vec<u8>,
     wish: Wish,
     asked: Option<Asked>,

@@ -48,14 +48,14 @@ struct Staging {
     left: Vec<Vec<u8>>,
 }
 
-/// The staging name of a small file or a link. Without [`Part::done`], the file is removed at the end.
-pub(super) struct Part<'a> {
+/// The staging name of a small file or a link. Without [`StagedName::done`], the file is removed at the end.
+pub(super) struct StagedName<'a> {
     sink: &'a SftpSink,
     remote: Vec<u8>,
     done: bool,
 }
 
-impl Part<'_> {
+impl StagedName<'_> {
     /// The path at the server.
     pub(super) fn remote(&self) -> &[u8] {
         &self.remote
@@ -67,7 +67,7 @@ impl Part<'_> {
     }
 }
 
-impl Drop for Part<'_> {
+impl Drop for StagedName<'_> {
     fn drop(&mut self) {
         let mut staging = self.sink.staged.lock();
         staging.active.remove(&self.remote);
@@ -106,10 +106,10 @@ impl SftpSink {
     }
 
     /// A new staging name for the entry at `path`.
-    pub(super) fn stage(&self, path: &RelPath) -> Part<'_> {
+    pub(super) fn stage(&self, path: &RelPath) -> StagedName<'_> {
         let remote = self.tree.beside(path, &self.names.next(self.tree.name_of(path)));
         self.staged.lock().active.insert(remote.clone());
-        Part { sink: self, remote, done: false }
+        StagedName { sink: self, remote, done: false }
     }
 
     /// Requests to rename the staged file at `from` to the entry at `to`.
@@ -189,8 +189,8 @@ impl SftpSink {
         })
     }
 
-    /// Removes what interrupted runs left in directories and no run can resume: staged files without a journal, and
-    /// journals without a staged file. A refusal is no error.
+    /// Removes the files that interrupted runs left in directories and that no run can resume: staged files without a
+    /// journal, and journals without a staged file. A refusal is no error.
     pub(super) fn clean(&self, dirs: &[Vec<u8>]) -> Result<()> {
         if dirs.is_empty() {
             return Ok(());

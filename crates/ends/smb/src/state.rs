@@ -39,12 +39,12 @@ pub(super) struct SmbSink {
 }
 
 /// The staging name of a small file. It is given up when this is dropped.
-pub(super) struct Part<'a> {
+pub(super) struct StagedName<'a> {
     sink: &'a SmbSink,
     pub(super) remote: String,
 }
 
-impl Drop for Part<'_> {
+impl Drop for StagedName<'_> {
     fn drop(&mut self) {
         self.sink.active.lock().remove(&self.remote);
     }
@@ -79,11 +79,11 @@ impl SmbSink {
     }
 
     /// A new staging name for the entry at `path`.
-    pub(super) fn stage(&self, path: &RelPath) -> Result<Part<'_>> {
+    pub(super) fn stage(&self, path: &RelPath) -> Result<StagedName<'_>> {
         self.folders.touch(path);
         let remote = self.tree.beside(path, &self.names.next(self.tree.name_of(path)))?;
         self.active.lock().insert(remote.clone());
-        Ok(Part { sink: self, remote })
+        Ok(StagedName { sink: self, remote })
     }
 
     /// Sets the metadata of the staged file at `from` and renames it to the entry. A file of exactly its name is
@@ -110,7 +110,7 @@ impl SmbSink {
     }
 
     /// An error if another program has the file open and lets nobody write to it. Samba renames over it all the same,
-    /// and what that program then writes would be lost.
+    /// and the bytes that the program writes after that would be lost.
     async fn check_locked(&self, remote: &str) -> Result<(), Fault> {
         let opened = self.tree.run(&[Step::open(remote, Kind::File, WRITE | DELETE), Step::close()]).await?;
         match opened.all_ok() {
@@ -279,8 +279,8 @@ impl SmbSink {
         Ok(())
     }
 
-    /// Removes what interrupted runs left in directories and no run can resume: staged files without a journal, and
-    /// journals without a staged file.
+    /// Removes the files that interrupted runs left in directories and that no run can resume: staged files without a
+    /// journal, and journals without a staged file.
     pub(super) fn clean(&self, dirs: &BTreeSet<RelPath>) -> Result<()> {
         let found = self.folders.take_staged(dirs);
         if found.is_empty() {

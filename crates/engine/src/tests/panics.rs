@@ -11,7 +11,7 @@ use haul_core::{
 };
 
 use super::runs::{Events, options};
-use crate::{Cancel, Part, copy};
+use crate::{Cancel, EndPair, copy};
 
 /// Which method of the ends fails.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl Sink for Fake {
 fn run(fault: Fault) -> Report {
     let fake = Arc::new(Fake(fault));
     let part =
-        Part { source: fake.clone(), sink: fake, preview: None, view: None, other_sources: Vec::new() };
+        EndPair { source: fake.clone(), sink: fake, preview: None, view: None, other_sources: Vec::new() };
     copy(&[part], options(), &Events::default(), &Cancel::default())
 }
 

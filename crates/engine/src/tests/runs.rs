@@ -11,7 +11,7 @@ use haul_core::{
 
 use super::faults::Faults;
 use super::memory::{MemorySink, MemorySource, Tree, View, tree};
-use crate::{Cancel, CopyOptions, LockedRetries, MetadataChanges, OnFull, OtherSource, Part, Trust, copy};
+use crate::{Cancel, CopyOptions, EndPair, LockedRetries, MetadataChanges, OnFull, OtherSource, Trust, copy};
 
 /// The events of a run.
 #[derive(Default)]
@@ -74,7 +74,7 @@ impl Setup {
 
     pub(super) fn run(&mut self, options: CopyOptions) -> Report {
         let view = self.view.then(|| Arc::new(View(Arc::clone(&self.sink))) as Arc<dyn Source>);
-        let part = Part {
+        let part = EndPair {
             source: self.source.clone(),
             sink: self.sink.clone(),
             preview: self.preview.clone(),

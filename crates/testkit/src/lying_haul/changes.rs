@@ -1,10 +1,10 @@
-//! What a part of a message can be changed to.
+//! The changes that a part of a message can have.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::parts::{Part, Shape, varint};
+use super::parts::{MessageField, Shape, varint};
 use super::samples;
 
 /// Bytes of a body at most, with room for a header.
@@ -13,7 +13,7 @@ const MOST: usize = haul_wire::MAX_BODY - 100;
 /// A change: its name, and the bytes that the part becomes.
 pub(crate) type Change = (String, Vec<u8>);
 
-/// What texts and names become.
+/// The texts that replace a text or a name.
 fn words() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("empty", Vec::new()),
@@ -46,7 +46,7 @@ pub(crate) fn replaced(body: &[u8], at: &Range<usize>, with: &[u8]) -> Vec<u8> {
 }
 
 /// Everything that a part can be changed to, in this message.
-pub(crate) fn changes(part: &Part, body: &[u8]) -> Vec<Change> {
+pub(crate) fn changes(part: &MessageField, body: &[u8]) -> Vec<Change> {
     let now = &body[part.at.clone()];
     let mut all: Vec<Change> = match &part.shape {
         Shape::Bool => named([("other", vec![now[0] ^ 1]), ("2", vec![2]), ("255", vec![255])]),
@@ -75,7 +75,7 @@ pub(crate) fn changes(part: &Part, body: &[u8]) -> Vec<Change> {
             all
         }
     };
-    // What this part is in a sample: other variants, and something in the place of nothing.
+    // The values of this part in the samples: other variants, and something in the place of nothing.
     if !matches!(part.shape, Shape::Byte | Shape::Number { .. } | Shape::Bool) {
         let room = MOST - body.len().min(MOST);
         let others = donors().get(&part.key).into_iter().flatten();
@@ -89,7 +89,7 @@ fn named<const N: usize>(all: [(&str, Vec<u8>); N]) -> Vec<Change> {
     all.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect()
 }
 
-fn numbers(part: &Part, bits: u32, signed: bool, value: u128) -> Vec<Change> {
+fn numbers(part: &MessageField, bits: u32, signed: bool, value: u128) -> Vec<Change> {
     let most = if bits == 128 { u128::MAX } else { (1 << bits) - 1 };
     let to = |value: u128| varint(value & most);
     let mut all = named([
@@ -116,7 +116,7 @@ fn numbers(part: &Part, bits: u32, signed: bool, value: u128) -> Vec<Change> {
         all.extend(named([("suid", to(0o6777)), ("file", to(0o100_644)), ("none", to(0o1000))]));
     }
     if part.key.ends_with(".nsec") {
-        // What utimensat takes for "now" and "leave it".
+        // `UTIME_NOW` and `UTIME_OMIT` of utimensat(2), and a whole second.
         all.extend(named([
             ("now", to(0x3fff_ffff)),
             ("omit", to(0x3fff_fffe)),
@@ -184,7 +184,7 @@ fn list(body: &[u8], now: &[u8], elements: &[Range<usize>], start: usize) -> Vec
     changes
 }
 
-/// What each part is in the samples: a name and its bytes.
+/// The values of each part in the samples: a name and its bytes.
 fn donors() -> &'static BTreeMap<String, Vec<Change>> {
     static DONORS: OnceLock<BTreeMap<String, Vec<Change>>> = OnceLock::new();
     DONORS.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! Frames, and what a liar makes of a whole one.
+//! Frames, and the lies about a whole frame.
 
 use std::io::{self, Read};
 
@@ -61,7 +61,7 @@ pub(crate) const CHANGES: &[&str] = &[
     "other-content",
 ];
 
-/// What is to be done with a frame.
+/// The bytes to send in the place of a frame.
 pub(crate) enum Told {
     /// These bytes are sent.
     Bytes(Vec<u8>),
@@ -174,8 +174,8 @@ impl Frame {
     }
 }
 
-/// The first slice that was read with another byte in it and the proof of that: what nobody can find. Only where nothing
-/// is packed and the slice is a whole small file without holes.
+/// The frame with another byte in its first slice, and with the proof of that content, so that nobody can detect it.
+/// `None` if the content is packed, or the slice is not a whole small file without holes.
 fn other_content(frame: &Frame) -> Option<Vec<u8>> {
     let Ok(Response::Read { mut slices, packing: None, ended }) = decode_body(&frame.body) else {
         return None;

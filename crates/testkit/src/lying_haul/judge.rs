@@ -4,7 +4,7 @@ use super::lie::Lie;
 use crate::harm::harm;
 use crate::process::Finished;
 
-/// What is wrong with the end of a run beside a liar: a code that no document names, a panic, control characters, memory.
+/// The problems of a run beside a liar: an exit code that no document names, a panic, control characters, memory.
 #[must_use]
 pub fn problems(run: &Finished, peak: u64, max_memory: u64) -> Vec<String> {
     let mut found = Vec::new();
@@ -15,8 +15,8 @@ pub fn problems(run: &Finished, peak: u64, max_memory: u64) -> Vec<String> {
     found
 }
 
-/// Whether nothing but the remote end knows whether this is true, so that a lie may end with exit 0 and another tree: what it
-/// has as a source, or what it did as a destination. `docs/SECURITY.md` names them.
+/// Whether only the remote end can know this: the content of a source, or the work of a destination. A lie about it may
+/// end with exit 0 and another tree. `docs/SECURITY.md` describes these lies.
 #[must_use]
 pub fn believed(key: &str, change: &str) -> bool {
     const SOURCE: &[&str] = &[
@@ -43,8 +43,8 @@ pub fn believed(key: &str, change: &str) -> bool {
     is_of(SOURCE) || is_of(DESTINATION) || change == "other-content"
 }
 
-/// Whether the remote end withholds an answer, or lists without an end, and keeps the connection alive: that cannot be told
-/// from a slow file system, so haul waits until a person has had enough.
+/// Whether the remote end withholds an answer, or lists without an end, and keeps the connection alive. haul cannot
+/// distinguish that from a slow file system, so it waits until the user interrupts it.
 #[must_use]
 pub fn withholds(lie: &Lie) -> bool {
     const FRAME: &[&str] =

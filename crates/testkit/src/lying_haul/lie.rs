@@ -1,11 +1,11 @@
 //! One lie, and how it is written down.
 
-/// What is told instead of the truth.
+/// One change to a message of the remote end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lie {
-    /// Which part of which message: `Response.Scan.found.entries[].mode`, or `Frame.Response.Scan` for the frame itself.
+    /// The part of a message, as `Response.Scan.found.entries[].mode`, or the frame itself, as `Frame.Response.Scan`.
     pub key: String,
-    /// What it becomes, by name.
+    /// The name of the change.
     pub change: String,
     /// Which of them on a connection, from 0: only one is changed in a run. `None`: all of them are.
     pub at: Option<u64>,
@@ -21,7 +21,7 @@ impl std::fmt::Display for Lie {
 impl std::str::FromStr for Lie {
     type Err = String;
 
-    /// Reads what its display writes.
+    /// Reads the text that its `Display` writes.
     fn from_str(text: &str) -> Result<Self, String> {
         let bad = || format!("not a lie: {text:?}");
         let mut words = text.split_whitespace();

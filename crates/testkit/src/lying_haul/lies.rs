@@ -1,4 +1,4 @@
-//! What can be told: every part of the messages with everything that it can become.
+//! The possible lies: every part of the messages with all changes that it can have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use super::shell;
 /// All lies about parts of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Lies {
-    /// What it can become.
+    /// The names of the changes.
     pub changes: BTreeSet<String>,
     /// How often it was there in the recording.
     pub count: u64,
 }
 
-/// What can be changed in the messages that were recorded, by its key.
+/// The lies about each part of the recorded messages, by the key of the part.
 #[must_use]
 pub fn lies(messages: &[Message]) -> BTreeMap<String, Lies> {
     let mut all: BTreeMap<String, Lies> = BTreeMap::new();

@@ -2,7 +2,7 @@
 
 use haul_wire::{Kind, Response, Welcome, encode};
 
-use super::parts::{Part, Shape, parts};
+use super::parts::{MessageField, Shape, parts};
 
 /// A message that was recorded.
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ pub struct Message {
 }
 
 impl Message {
-    pub(super) fn parts(&self) -> Vec<Part> {
+    pub(super) fn parts(&self) -> Vec<MessageField> {
         parts_of(self.welcome, &self.body)
     }
 }
@@ -29,13 +29,13 @@ pub fn welcome_of(version: u32, release: &str) -> Vec<u8> {
 }
 
 /// The parts of a message; none where it cannot be decoded.
-pub(super) fn parts_of(welcome: bool, body: &[u8]) -> Vec<Part> {
+pub(super) fn parts_of(welcome: bool, body: &[u8]) -> Vec<MessageField> {
     let parts = if welcome { parts::<Welcome>("Welcome", body) } else { parts::<Response>("Response", body) };
     parts.unwrap_or_default()
 }
 
 /// The kind of a message: `Welcome`, `Response.Scan` …
-pub(super) fn name_of(welcome: bool, parts: &[Part]) -> String {
+pub(super) fn name_of(welcome: bool, parts: &[MessageField]) -> String {
     match parts.last().map(|part| &part.shape) {
         Some(Shape::Choice { variants, chosen }) if !welcome => {
             format!("Response.{}", variants[*chosen as usize])

@@ -1,11 +1,11 @@
-//! A remote haul that lies: a remote shell for `-e` that runs the real remote end and changes what it says.
+//! A remote haul that lies: a remote shell for `-e` that runs the real remote end and changes its messages.
 //!
-//! Each frame from the remote end is decoded with the wire crate. One part of one message, or the frame itself, is changed
-//! to something that the remote end did not say; it is encoded again with right checksums and passed on. What there is to
-//! change comes from the messages themselves: [`lies`] lists, for messages that were recorded, every part with everything
-//! that it can become. So a field or a kind of message that is new has its lies at once.
+//! The shell decodes each frame from the remote end with the wire crate, changes one part of one message or the frame
+//! itself, encodes it again with right checksums, and passes it on. [`lies`] finds the possible changes in recorded
+//! messages: it lists every part with all changes that it can have. So a new field or a new kind of message has lies at
+//! once.
 //!
-//! A [`Lie`] and what became of it are in a folder that the shell is given.
+//! The [`Lie`] is in a folder that the shell is given. A file there shows that the lie was told.
 
 mod changes;
 mod frame;

@@ -1,6 +1,6 @@
-//! What an encoded message is made of: every number, text, list and choice in it, with its place in the bytes.
+//! The parts of an encoded message: every number, text, list and choice in it, with its place in the bytes.
 //!
-//! It is found by decoding the message as its own type says, so that a field that is new is found too.
+//! A tracer decodes the message as its own type, so that it finds new fields too.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,16 +13,16 @@ use serde::de::{
 
 /// A part of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct MessageField {
     /// Where it is in the message, without the numbers of elements: `Response.Lookup[].Ok.mtime.sec`.
     pub(crate) key: String,
     /// Its bytes.
     pub(crate) at: Range<usize>,
-    /// What it is.
+    /// Its type.
     pub(crate) shape: Shape,
 }
 
-/// What a part is.
+/// The type of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// `false` or `true`.
@@ -64,7 +64,7 @@ pub(crate) enum Shape {
 
 /// The parts of a message of type `T`, the outer after the inner; `None` if the bytes are no such message.
 #[must_use]
-pub(crate) fn parts<'de, T: Deserialize<'de>>(name: &str, body: &'de [u8]) -> Option<Vec<Part>> {
+pub(crate) fn parts<'de, T: Deserialize<'de>>(name: &str, body: &'de [u8]) -> Option<Vec<MessageField>> {
     let mut tracer = Tracer { input: body, at: 0, key: name.to_owned(), parts: Vec::new() };
     T::deserialize(&mut tracer).ok()?;
     (tracer.at == body.len()).then_some(tracer.parts)
@@ -86,7 +86,7 @@ struct Tracer<'de> {
     input: &'de [u8],
     at: usize,
     key: String,
-    parts: Vec<Part>,
+    parts: Vec<MessageField>,
 }
 
 impl<'de> Tracer<'de> {
@@ -114,10 +114,10 @@ impl<'de> Tracer<'de> {
     }
 
     fn add(&mut self, from: usize, shape: Shape) {
-        self.parts.push(Part { key: self.key.clone(), at: from..self.at, shape });
+        self.parts.push(MessageField { key: self.key.clone(), at: from..self.at, shape });
     }
 
-    /// Decodes what is inside under a longer key.
+    /// Decodes the parts inside, with `word` added to the key.
     fn inside<T>(
         &mut self,
         word: fmt::Arguments<'_>,

@@ -9,7 +9,7 @@ use super::message::Message;
 /// The first argument that makes a test program this shell.
 pub const LIAR_SHELL: &str = "--liar-shell";
 
-/// The folder of one run: the lie, what was recorded, and whether it was told.
+/// The folder of one run: the lie, the recorded messages, and whether the lie was told.
 #[derive(Clone, Debug)]
 pub struct LiarPlan {
     dir: PathBuf,

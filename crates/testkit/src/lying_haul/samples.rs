@@ -1,4 +1,4 @@
-//! One message of each kind that a remote end may send, for what a liar says in the place of something else.
+//! One message of each kind that a remote end may send. A liar replaces parts of real messages with parts of these.
 
 use std::net::IpAddr;
 
@@ -13,10 +13,10 @@ use haul_core::{
 };
 use haul_wire::{DirectAnswer, HEADER_LEN, Kind, Response, ScanPart, Welcome, encode};
 
-use super::parts::{Part, parts};
+use super::parts::{MessageField, parts};
 
 /// The samples as bodies, with their parts.
-pub(crate) fn all() -> Vec<(Vec<u8>, Vec<Part>)> {
+pub(crate) fn all() -> Vec<(Vec<u8>, Vec<MessageField>)> {
     let told = welcomes().into_iter().map(|message| {
         let body = body(Kind::Welcome, &message);
         let parts = parts::<Welcome>("Welcome", &body).unwrap();

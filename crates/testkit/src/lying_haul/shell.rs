@@ -1,4 +1,4 @@
-//! The program behind `-e`: the far command as a child, and what it says changed on the way.
+//! The program behind `-e`: it runs the far command as a child and changes the messages of that command.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ use super::lie::Lie;
 use super::message::{name_of, parts_of};
 use crate::fault::{Call, complain, leave, start_remote, until_hung_up};
 
-/// What is answered to content that never reached the remote end.
+/// The answers to content that never reached the remote end.
 pub(crate) const CLAIMS: &[&str] = &["stored", "committed", "committed-as", "fewer", "more", "nothing"];
 
 /// Runs as the remote shell: `DIR-OF-PLAN [SSH-OPTION]… HOST COMMAND…`. Ends when the far command does.
@@ -64,7 +64,7 @@ struct State {
     seen: u64,
 }
 
-/// What goes to the local end.
+/// The output to the local end.
 #[derive(Default)]
 struct Local {
     /// To be sent after the next frame.
@@ -82,7 +82,7 @@ impl Local {
 }
 
 impl Liar {
-    /// Passes what the local end says, except content that is only claimed to have arrived.
+    /// Passes on the frames of the local end, except content whose arrival the lie claims.
     fn pass_up(&self, mut remote: ChildStdin) {
         let mut local = io::stdin().lock();
         while let Ok(Some(frame)) = Frame::read(&mut local) {
@@ -124,7 +124,7 @@ impl Liar {
                 }
             }
         }
-        // What is still held is sent at the end.
+        // Sends the bytes that are still held.
         self.local.lock().unwrap().send(&[]);
     }
 

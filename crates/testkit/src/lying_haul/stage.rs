@@ -1,4 +1,4 @@
-//! Runs beside a liar, and what is looked at after each.
+//! Runs beside a liar, and the checks after each run.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -39,7 +39,7 @@ const AT_ONCE: usize = 4;
 pub struct Scene {
     /// Its name.
     pub name: &'static str,
-    /// The words, with `SRC`, `DST` and `REMOTE:` before what is far.
+    /// The words, with `SRC` and `DST` for the trees, and `FAR:` or `OTHER:` before a remote one.
     words: &'static str,
     /// Whether exit 0 says that the two trees are equal.
     proves: bool,
@@ -83,7 +83,7 @@ pub struct Stage {
 /// How a run ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// What it said.
+    /// The process with its status and output.
     pub run: Finished,
     /// Its peak memory in bytes.
     pub peak: u64,
@@ -91,9 +91,9 @@ pub struct Ended {
     pub told: bool,
     /// Whether it had to be interrupted.
     pub interrupted: bool,
-    /// Whether what it brought differs from the source, where it says that it does not.
+    /// Whether the copy differs from the source although the run says that it does not.
     pub fooled: bool,
-    /// What is wrong.
+    /// The problems that the checks found.
     pub problems: Vec<String>,
 }
 
@@ -144,7 +144,7 @@ impl Stage {
             fs::create_dir(dir).unwrap();
         }
         Tree::new(&canary, 2).text("precious", "untouched");
-        // What is verified is all but equal.
+        // For `verify` only one file differs.
         let old =
             if scene.words.starts_with("verify") { self.root.join("src") } else { self.root.join("old") };
         duplicate(&old, &copy);
@@ -181,7 +181,7 @@ impl Stage {
         (plan.clone(), Ended { run, peak, told: plan.was_told(), interrupted, fooled, problems: found })
     }
 
-    /// Runs each of these commands as it is, and tells what there is to lie about in each.
+    /// Runs each of these commands without a lie. Returns the possible lies of each.
     #[must_use]
     pub fn record(&self, scenes: &[&'static Scene]) -> Vec<(&'static Scene, BTreeMap<String, Lies>)> {
         let told = Mutex::new(Vec::new());
@@ -289,7 +289,7 @@ fn in_parallel(count: usize, each: impl Fn(usize) + Sync) {
     });
 }
 
-/// What is in a folder.
+/// The paths of the entries in a folder, sorted.
 fn names(dir: &Path) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     all.sort();

@@ -23,7 +23,7 @@ pub(super) struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<&'a str>,
     unfit: Vec<NotFitting>,
-    parts: Vec<Part<'a>>,
+    parts: Vec<PlanPart<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     estimate: Option<&'a Estimate>,
 }
@@ -46,7 +46,7 @@ impl<'a> Line<'a> {
             target: planned.target.as_deref(),
             unfit: plan.unfit.iter().map(NotFitting::new).collect(),
             parts: parts
-                .map(|(at, part)| Part {
+                .map(|(at, part)| PlanPart {
                     entries: part.entries,
                     bytes: part.bytes,
                     list: planned.lists.get(at).map(String::as_str),
@@ -143,7 +143,7 @@ impl NotFitting {
 }
 
 #[derive(Serialize)]
-struct Part<'a> {
+struct PlanPart<'a> {
     entries: u64,
     bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,7 @@ use haul_index::Known;
 use rustix::fs::{Mode, OFlags};
 
 use super::names::{BATCH, Walk};
-use super::stack::{Folder, Part};
+use super::stack::{Folder, Lookups};
 use crate::path::at::{At, Dir};
 
 /// Subdirectories of one directory that one thread looks up: each is listed, too.
@@ -36,7 +36,7 @@ impl<'a> Walk<'a> {
         batch.excluded += known.hidden();
         let from_index = || ScanBatch { told: true, ..ScanBatch::default() };
         let mut indexed = from_index();
-        let mut part: Option<Part<'a>> = None;
+        let mut part: Option<Lookups<'a>> = None;
         for entry in entries {
             match entry {
                 Ok(entry) if entry.is_dir() => {
@@ -44,7 +44,7 @@ impl<'a> Walk<'a> {
                         Some(part) => part,
                         None => {
                             let dir = self.hold(&self.at(folder)?)?;
-                            let new = Part::new(&folder.path, dir, SUBDIRECTORIES, None);
+                            let new = Lookups::new(&folder.path, dir, SUBDIRECTORIES, None);
                             part.insert(new.with_rules(rules.clone()))
                         }
                     };

@@ -12,7 +12,7 @@ use rustix::fs::{OFlags, RawDir};
 use rustix::io::Errno;
 
 use super::names::{BATCH, Walk};
-use super::stack::{Folder, Part, Step};
+use super::stack::{Folder, Lookups, Step};
 use crate::meta::entry::entry;
 use crate::path::at::Dir;
 use crate::tree::local_tree::LocalTree;
@@ -123,7 +123,7 @@ impl<'a> Walk<'a> {
         let opened = self.tree.root.open(&self.at(folder)?, path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let dir = Arc::new(Dir::new(opened, false, &self.tree.root.ops));
         let mut names = 0;
-        let part = Part::new(path, dir.clone(), NAMES, record).with_rules(rules);
+        let part = Lookups::new(path, dir.clone(), NAMES, record).with_rules(rules);
         let mut part = part.descending(folder.lineage.clone());
         let mut listing = RawDir::new(&*dir, space.spare_capacity_mut());
         while let Some(found) = {

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::lineage::Lineage;
 use super::rules;
-use super::stack::{Folder, Part, Stack, Step};
+use super::stack::{Folder, Lookups, Stack, Step};
 use crate::meta::entry::{Found, Names, find};
 use crate::path::at::At;
 use crate::path::descriptors;
@@ -230,7 +230,7 @@ impl<'a> Walk<'a> {
     /// server, unless too many wait already. `call` calls another thread.
     pub(super) fn meet(
         &self,
-        part: &mut Part<'a>,
+        part: &mut Lookups<'a>,
         name: &[u8],
         batch: &mut ScanBatch,
         call: &dyn Fn(),
@@ -251,7 +251,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Puts the remaining names of a directory on the stack.
-    pub(super) fn put_off(&self, part: Part<'a>) {
+    pub(super) fn put_off(&self, part: Lookups<'a>) {
         if !part.names.is_empty() {
             self.stack.lock().names.push(part);
         }
@@ -260,7 +260,7 @@ impl<'a> Walk<'a> {
     /// Looks up one name, and adds its entry to the batch, if it is one of the scan.
     pub(super) fn look_up(
         &self,
-        part: &Part<'a>,
+        part: &Lookups<'a>,
         name: &[u8],
         batch: &mut ScanBatch,
         call: &dyn Fn(),

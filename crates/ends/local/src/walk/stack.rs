@@ -14,7 +14,7 @@ use crate::path::at::{At, Dir};
 pub(super) struct Stack<'a> {
     pub(super) dirs: Vec<Folder>,
     /// Names that were listed, by their directory.
-    pub(super) names: Vec<Part<'a>>,
+    pub(super) names: Vec<Lookups<'a>>,
 }
 
 impl Stack<'_> {
@@ -41,7 +41,7 @@ pub(super) struct Folder {
 }
 
 /// Names in a directory that are to be looked up.
-pub(super) struct Part<'a> {
+pub(super) struct Lookups<'a> {
     pub(super) path: RelPath,
     pub(super) dir: Arc<Dir>,
     pub(super) names: Vec<Vec<u8>>,
@@ -55,7 +55,7 @@ pub(super) struct Part<'a> {
     pub(super) rules: DirRules,
 }
 
-impl<'a> Part<'a> {
+impl<'a> Lookups<'a> {
     pub(super) fn new(
         path: &RelPath,
         dir: Arc<Dir>,
@@ -88,5 +88,5 @@ impl<'a> Part<'a> {
 /// One step of a walk.
 pub(super) enum Step<'a> {
     List(Folder),
-    Look(Part<'a>),
+    Look(Lookups<'a>),
 }
