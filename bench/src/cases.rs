@@ -30,7 +30,7 @@ pub(crate) enum Store {
     Disk,
 }
 
-/// What is at the remote end of the link.
+/// The server at the remote end of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Far {
     /// A machine with an sshd.
@@ -44,14 +44,14 @@ pub(crate) enum Far {
 /// Which side of a copy is behind a file system that answers late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slow {
-    /// What is copied, with nothing of it in the kernel's caches.
+    /// The source. Nothing of it is in the caches of the kernel.
     Source(Duration),
-    /// Where it is copied to.
+    /// The target.
     Target(Duration),
 }
 
 impl Slow {
-    /// What each request waits.
+    /// The delay of each request.
     pub(crate) fn delay(self) -> Duration {
         match self {
             Self::Source(delay) | Self::Target(delay) => delay,
@@ -77,11 +77,11 @@ pub(crate) enum Passes {
 pub(crate) struct Case {
     /// Its name on the command line.
     pub(crate) name: &'static str,
-    /// What it shows.
+    /// A description in a few words.
     pub(crate) about: &'static str,
-    /// What is copied.
+    /// The data set.
     pub(crate) data: &'static Dataset,
-    /// What is copied with `--quick`.
+    /// The data set with `--quick`.
     pub(crate) quick: &'static Dataset,
     /// Where the trees are.
     pub(crate) store: Store,
@@ -89,9 +89,9 @@ pub(crate) struct Case {
     pub(crate) route: Route,
     /// The link; none for a copy within one machine.
     pub(crate) link: Option<LinkSpec>,
-    /// What is at its other end.
+    /// The server at the remote end of the link.
     pub(crate) far: Far,
-    /// Which side is slow; none unless it says so.
+    /// The side that is slow; `None`: neither.
     pub(crate) slow: Option<Slow>,
     /// Which copies are reported.
     pub(crate) passes: Passes,
@@ -168,7 +168,7 @@ const fn minutes(count: u64) -> Duration {
     Duration::from_secs(60 * count)
 }
 
-/// A database directory over a link: what most cases are, but for what they say.
+/// A push of a database directory. Other cases take each value from here that they do not set.
 const PUSH: Case = Case {
     name: "",
     about: "",

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::stop::Stop;
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Content {
     /// Pages of rows as a database has them; zstd halves them.
@@ -37,7 +37,7 @@ pub(crate) struct Group {
     pub(crate) levels: u32,
     /// Smallest and largest file.
     pub(crate) size: (u64, u64),
-    /// What is in them.
+    /// The content of the files.
     pub(crate) content: Content,
 }
 
@@ -46,11 +46,11 @@ pub(crate) struct Group {
 pub(crate) struct Dataset {
     /// Its name, also that of its folder.
     pub(crate) name: &'static str,
-    /// What it is made of.
+    /// Its groups of files.
     pub(crate) groups: &'static [Group],
 }
 
-/// What was made.
+/// The size of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Extent {
     /// Regular files.
@@ -65,7 +65,7 @@ pub(crate) struct Extent {
 pub(crate) struct Tree {
     /// Its top folder.
     pub(crate) path: PathBuf,
-    /// What is in it.
+    /// Its size.
     pub(crate) extent: Extent,
 }
 
@@ -313,7 +313,8 @@ impl Dataset {
     }
 }
 
-/// Makes what a tree was before one in a hundred of its pages of 16 KiB changed, and an hour older.
+/// Turns a copy into an older state of its source: one in a hundred pages of 16 KiB differs, and the times are an hour
+/// earlier.
 pub(crate) fn make_older(top: &Path) -> Result<()> {
     const CHANGED: u64 = 16 * 1024;
     let mut random = ChaCha8Rng::seed_from_u64(7);

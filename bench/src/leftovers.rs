@@ -1,7 +1,7 @@
-//! Removes what killed invocations left behind.
+//! Removes the namespaces, cgroups and scratch directories of killed invocations.
 //!
-//! Namespaces and cgroups carry the process id of their invocation in their names, folders hold
-//! a lock for as long as it lives.
+//! Namespaces and cgroups have the process ID of their invocation in their names. A scratch directory has a lock file,
+//! which the invocation keeps locked while it runs.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

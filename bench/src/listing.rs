@@ -17,7 +17,7 @@ use crate::units::parse_time;
 /// How often memory is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What is listed.
+/// The keys to list, and the delay of the store.
 #[derive(Args)]
 pub(crate) struct ListingArgs {
     /// How many keys.

@@ -1,7 +1,7 @@
 //! CPU time of the processes of one host, and peak memory of the largest.
 //!
-//! With cgroup v2 the CPU time is that of the cgroup, complete to the last process. Without, it
-//! is what `/proc` said of each process when it was last looked at.
+//! With cgroup v2 the CPU time is that of the cgroup and includes every process. Without, it is the sum of the last
+//! samples of each process in `/proc`.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,8 +16,8 @@ use serde::Serialize;
 use crate::kill::kill;
 use crate::leftovers::{CGROUP_PREFIX, sweep_cgroups};
 
-/// Processes of ssh are looked at in one of so many samples: there may be many of them, and a
-/// look takes time from what is measured.
+/// One of so many samples includes the processes of ssh: there may be many of them, and each read of `/proc` takes CPU
+/// time from the measured programs.
 const SSH_EVERY: u32 = 10;
 
 /// A cgroup with one child per side. Removed on drop.

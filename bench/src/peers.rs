@@ -112,7 +112,7 @@ fn haul(job: &Job, option: &str) -> Option<Plan> {
     }
 }
 
-/// A copy that deletes what the source lacks.
+/// A copy that deletes the entries that the source lacks.
 fn haul_sync(job: &Job) -> Option<Plan> {
     if job.route != Route::Local {
         return None;

@@ -48,7 +48,7 @@ pub(crate) fn write(record: &Record, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Of a tool's runs that ended well the one in the middle, with what its link recorded.
+/// The run with the median time among the successful runs of a tool, and the record of its link.
 fn typical(runs: &[RunRecord]) -> Option<(&RunRecord, &LinkRecord)> {
     let good = runs.iter().filter(|run| run.pass != Pass::Prepare && run.outcome == Outcome::Ok);
     let mut good: Vec<_> = good.filter_map(|run| Some((run, run.link.as_ref()?))).collect();

@@ -4,7 +4,7 @@ use crate::cases::Route;
 use crate::sshd::SshAccess;
 use crate::tool::{Job, NC_PORT, Plan, near};
 
-/// What reads the file at one end, and what writes it at the other.
+/// The command that reads the file at one end, and the command that writes it at the other.
 fn programs(job: &Job) -> Option<(String, String)> {
     let file = job.file?;
     let (from, to) = (format!("{}/{file}", job.source), format!("{}/{file}", job.target));

@@ -50,7 +50,7 @@ pub(crate) struct Host {
 pub(crate) struct CaseRecord {
     /// Its name.
     pub(crate) case: String,
-    /// What it shows.
+    /// The description of the case.
     pub(crate) about: String,
     /// Direction, rate and round-trip time in words.
     pub(crate) way: String,
@@ -62,9 +62,9 @@ pub(crate) struct CaseRecord {
     pub(crate) folder: String,
     /// Name of the data set.
     pub(crate) data: String,
-    /// What is in it.
+    /// The size of the data set.
     pub(crate) extent: Extent,
-    /// What each request to the slow side waits, in seconds.
+    /// The delay of each request to the slow side, in seconds.
     pub(crate) delay: Option<f64>,
     /// Whether only tools of the same promise are compared.
     pub(crate) by_promise: bool,
@@ -79,7 +79,7 @@ pub(crate) struct CaseRecord {
 pub(crate) struct ToolRecord {
     /// Its name.
     pub(crate) tool: String,
-    /// What it says of its version.
+    /// The version that it prints.
     pub(crate) version: String,
     /// Whether it is a peer.
     pub(crate) peer: bool,
@@ -152,7 +152,7 @@ pub(crate) struct RunRecord {
     pub(crate) far: Option<Usage>,
     /// The link.
     pub(crate) link: Option<LinkRecord>,
-    /// What the slow file system was asked, by kind.
+    /// The number of requests to the slow file system, by kind.
     pub(crate) requests: Option<BTreeMap<String, u64>>,
 }
 
@@ -162,7 +162,7 @@ impl RunRecord {
         Self { round, pass, outcome, seconds, near: Usage::default(), far: None, link: None, requests: None }
     }
 
-    /// All that the slow file system was asked.
+    /// The number of all requests to the slow file system.
     pub(crate) fn all_requests(&self) -> Option<u64> {
         Some(self.requests.as_ref()?.values().sum())
     }

@@ -198,7 +198,7 @@ pub(crate) fn markdown(record: &Record) -> String {
     text
 }
 
-/// What a reader should know beside the figures.
+/// The notes below the figures: data and link of each case, the tools that were left out, and failures.
 fn notes(record: &Record) -> String {
     let mut text = String::from("\n");
     for case in &record.cases {

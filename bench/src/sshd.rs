@@ -44,8 +44,8 @@ pub(crate) struct Sshd {
 fn write_configs(dir: &Path) -> Result<()> {
     let at = |name: &str| dir.join(name).display().to_string();
     let sftp = sftp_server().map_or(String::new(), |path| format!("Subsystem sftp {}\n", path.display()));
-    // A bash that is started by sshd reads the user's start-up files, unless it is not the
-    // first shell. What happens to be in them is no part of the measurement.
+    // A bash that sshd starts as the first shell reads the start-up files of the user. SHLVL makes it a later one, so
+    // that their commands are no part of the measurement.
     let server = format!(
         "Port {PORT}\nListenAddress {FAR_IP}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
          PermitRootLogin prohibit-password\nPasswordAuthentication no\n\

@@ -1,6 +1,6 @@
-//! A long stream into an object store at full speed: does memory stay where it is?
+//! A long stream into an object store at full speed, to see whether memory grows.
 //!
-//! The store is inside this process: it checks what comes and forgets it, so that a stream may be longer than any disk.
+//! The store is inside this process. It checks the content and forgets it, so a stream may be longer than any disk.
 
 use std::fs;
 use std::io::{self, Write};
@@ -36,7 +36,7 @@ pub(crate) struct StreamArgs {
     haul_args: String,
 }
 
-/// Moves the stream and prints what it took, memory second by second.
+/// Moves the stream, and prints its time, its rate and the peaks of memory.
 pub(crate) fn run(args: &StreamArgs, haul: &str, stop: &Stop) -> Result<()> {
     let store = SmallStore::start(Habits { forgets: true, md5: false, ..Habits::default() });
     let begun = Instant::now();
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &StreamArgs, haul: &str, stop: &Stop) -> Result<()> {
     let mut input = child.stdin.take().context("it has no input")?;
     let size = args.size;
     let producer = thread::spawn(move || produce(size, &mut input));
-    // Peaks of each tenth of the time would hide what grows slowly: each second has a line of its own.
+    // The peak of memory in each second.
     let mut seconds: Vec<u64> = Vec::new();
     let ended = watched(&mut child, LOOK, stop, |resident| {
         let second = begun.elapsed().as_secs() as usize;

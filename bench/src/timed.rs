@@ -33,7 +33,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) far: Option<(&'a Side, u32)>,
     /// The wish to stop.
     pub(crate) stop: &'a Stop,
-    /// What the tools say goes here.
+    /// The file for the output of the tools.
     pub(crate) log: PathBuf,
     /// A run that takes longer is ended.
     pub(crate) timeout: Duration,
@@ -140,7 +140,7 @@ impl<'a> Meters<'a> {
         }
     }
 
-    /// Looks at what is due; how long to wait for the next time.
+    /// Samples the traffic and the processes, each when it is due. Returns the time until the next sample.
     fn look(&mut self) -> Duration {
         let now = Instant::now();
         let mut passed = 0;
@@ -165,7 +165,7 @@ impl<'a> Meters<'a> {
         next.saturating_duration_since(Instant::now())
     }
 
-    /// Notes what was delivered in the intervals that have passed: where it looks late, evenly in each of them.
+    /// Notes the bytes that were delivered in the `passed` intervals since the last call, evenly divided among them.
     fn note_traffic(&mut self, passed: u64) {
         let Some(link) = self.link else {
             return;

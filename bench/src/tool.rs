@@ -1,4 +1,4 @@
-//! Tools: a program, its commands for a copy, and what its copies keep.
+//! Tools: a program, its commands for a copy, and the properties that its copies keep.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::programs::which;
 use crate::share::ShareAccess;
 use crate::sshd::SshAccess;
 
-/// What the copies of a tool keep.
+/// The properties that the copies of a tool keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeps {
     /// Names, contents, links, permissions, owners and times.
@@ -32,7 +32,7 @@ pub(crate) struct Tool {
     pub(crate) name: &'static str,
     /// Required programs.
     pub(crate) needs: &'static [&'static str],
-    /// What its copies keep.
+    /// The properties that its copies keep.
     pub(crate) keeps: Keeps,
     /// The durability of its copies.
     pub(crate) promise: Promise,

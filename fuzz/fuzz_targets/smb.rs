@@ -16,7 +16,7 @@ use haul_fuzz::{BASE, within};
 use libfuzzer_sys::fuzz_target;
 use smb2::fuzzing;
 
-/// The library allocates for counts of 16 bits before it reads what they count: up to 4 MiB.
+/// The library reads a count of 16 bits and allocates memory for it, up to 4 MiB, before it reads the items.
 const SMB2: usize = 64 * BASE;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -158,7 +158,7 @@ fn test_lines(path: &Path) -> BTreeSet<usize> {
     source.test_lines.into_iter().flat_map(|(first, last)| first..=last).collect()
 }
 
-/// Prints the table. Whether each crate has what is required.
+/// Prints the table. Returns whether each crate has the required percentage.
 fn table(files: &BTreeMap<PathBuf, Lines>, required: f64) -> bool {
     let mut passed = true;
     let row = |name: &str, lines: Lines| {

@@ -47,7 +47,7 @@ pub(crate) fn run(root: &Path) -> io::Result<bool> {
     Ok(broken.is_empty())
 }
 
-/// What is wrong with a link of a page.
+/// The problem with a link of a page.
 fn problem(
     root: &Path,
     pages: &BTreeMap<&Path, &str>,
@@ -105,7 +105,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in prose(text) {
-        // Every other part is between backquotes; what stands there is no link, but may be the text of one.
+        // Every other part is between backquotes. It has no links, but it may be the text of one.
         let bare: String = line.split('`').step_by(2).collect::<Vec<_>>().join("x");
         for part in bare.split("](").skip(1) {
             if let Some((target, _)) = part.split_once(')') {

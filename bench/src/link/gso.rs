@@ -1,9 +1,9 @@
-//! Super-packets: what a packet read from a TUN device with `IFF_VNET_HDR` would be on a wire,
-//! and how to cut some of its segments out.
+//! Super-packets, read from a TUN device with `IFF_VNET_HDR`: the segments that such a packet would be on a wire, and
+//! how to cut some of them out.
 //!
-//! Such a packet begins with a `struct virtio_net_hdr`, then the IP header. With TSO on, one
-//! packet stands for up to 44 segments of one TCP stream; loss and queue limits work on the
-//! segments, so that a lost segment does not take the 43 others with it.
+//! Such a packet begins with a `struct virtio_net_hdr` and the IP header. With TSO on, one packet stands for up to 44
+//! segments of one TCP stream. Loss and queue limits apply to segments, so that one lost segment does not lose the 43
+//! others.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ const TCP: u8 = 6;
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
-/// What a packet is made of.
+/// The segments and headers of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Segments on the wire, at least 1.

@@ -30,14 +30,14 @@ use crate::leftovers::{NETNS_PREFIX, sweep_namespaces};
 pub(crate) const NEAR_IP: &str = "10.77.0.1";
 /// Address in the far namespace.
 pub(crate) const FAR_IP: &str = "10.77.0.2";
-/// What both addresses are in.
+/// The network of both addresses.
 const NETWORK: &str = "10.77.0.0/24";
 /// Name of the device in both namespaces.
 const DEVICE: &str = "link0";
 /// The smallest default queue.
 const MIN_QUEUE: u64 = 4_000_000;
 
-/// What a link is like.
+/// The properties of a link.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct LinkSpec {
     /// Bits per second in each direction, counted in bytes of IP packets.
@@ -107,7 +107,7 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// What was added since `before`.
+    /// The traffic since `before`.
     pub(crate) fn since(self, before: Self) -> Self {
         Self {
             bytes: self.bytes - before.bytes,
@@ -172,7 +172,7 @@ impl Link {
         &self.far
     }
 
-    /// What went from near to far, and from far to near.
+    /// The traffic from near to far, and from far to near.
     pub(crate) fn traffic(&self) -> [Traffic; 2] {
         self.counters.each_ref().map(|c| Traffic {
             bytes: c.bytes.load(Relaxed),

@@ -22,14 +22,14 @@ const BATCH: usize = 32;
 /// How long a thread with nothing to do sleeps before it looks whether it shall end.
 const IDLE: u64 = 100_000_000;
 
-/// What went through one direction since the link was made.
+/// The traffic of one direction since the link was made.
 #[derive(Default)]
 pub(crate) struct Counters {
     /// Bytes delivered, IP headers included.
     pub(crate) bytes: AtomicU64,
     /// Segments delivered.
     pub(crate) packets: AtomicU64,
-    /// Segments dropped since the queue was full.
+    /// Segments dropped because the queue was full.
     pub(crate) dropped: AtomicU64,
     /// Segments lost at random.
     pub(crate) lost: AtomicU64,
@@ -92,7 +92,7 @@ impl Pump {
         Ok((BATCH, false))
     }
 
-    /// Queues the packet that was just read into the ring, or what is left of it.
+    /// Queues the packet that was just read into the ring, without the segments that are lost or exceed the queue.
     fn accept(&mut self, length: usize) {
         let now = now();
         let shape = Shape::of(self.ring.reserved(length));

@@ -25,7 +25,7 @@ pub(crate) enum Exit {
     Interrupted = 130,
 }
 
-/// What decides the exit code besides the report.
+/// The facts that decide the exit code besides the report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Circumstances {
     /// An entry failed because the destination is full.

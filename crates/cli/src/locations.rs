@@ -68,7 +68,7 @@ pub(crate) fn parse_file_location(text: &OsStr, given: &GivenArgs) -> Result<Loc
     }
 }
 
-/// The name of `@NAME/PATH` and what follows it, with its slash; `None` if it is no named location. `@` alone is the
+/// The name of `@NAME/PATH` and the path behind it, with its slash; `None` if it is no named location. `@` alone is the
 /// name of a file, as of the subvolumes of Btrfs.
 pub(crate) fn split_name(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = text.strip_prefix(b"@")?;

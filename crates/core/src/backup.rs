@@ -11,7 +11,7 @@ pub struct Backup {
     /// The directory that keeps them under their paths, relative to the destination unless it is absolute. `None`: the
     /// directory of each entry.
     pub dir: Option<Vec<u8>>,
-    /// What the name of a backup ends with. Not empty if there is no directory.
+    /// The end of the name of a backup. It is not empty if `dir` is `None`.
     pub suffix: Vec<u8>,
 }
 

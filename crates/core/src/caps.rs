@@ -1,4 +1,4 @@
-//! What an end can do beyond the operations that every end has.
+//! The capabilities of an end beyond the operations that every end has.
 //!
 //! An end states its capabilities as data, in [`crate::Source::caps`] and [`crate::Sink::caps`]. The engine reads them
 //! once, when a run begins, and calls an optional operation only if the end has it.

@@ -210,8 +210,8 @@ impl Entry {
         self.is_file() && self.allocated < self.len
     }
 
-    /// The state of the source file that its slices belong to. That of a stream is the same at any length: what it has
-    /// become so far is compared by content.
+    /// The state of the source file that its slices belong to. A stream has the same identity at any length: its slices
+    /// are compared by content.
     #[must_use]
     pub fn identity(&self) -> Identity {
         let len = if self.is_stream() { GROWING } else { self.len };

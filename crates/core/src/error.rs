@@ -147,8 +147,8 @@ impl Error {
     }
 
     /// An error of the operating system. Reading at the source may be repeated after a temporary one
-    /// ([`Retry::of_read`]). After any other operation the caller has to know what it left behind, so the error says
-    /// [`Retry::Never`] unless the caller decides otherwise ([`Self::or_retry`]).
+    /// ([`Retry::of_read`]). After any other operation the caller has to know the state that the operation left behind,
+    /// so the error says [`Retry::Never`] unless the caller decides otherwise ([`Self::or_retry`]).
     #[must_use]
     pub fn io(side: Side, operation: &str, error: &io::Error) -> Self {
         let kind = match error.kind() {

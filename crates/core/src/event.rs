@@ -120,7 +120,7 @@ pub enum Content<'a> {
     OfName(&'a [u8]),
 }
 
-/// What was done about one entry, and why.
+/// The action on one entry, and the reason for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Done<'a> {
     /// The action.
@@ -154,7 +154,7 @@ pub enum Event<'a> {
     Entry {
         /// The entry.
         path: &'a RelPath,
-        /// What was done about it.
+        /// The action on it.
         done: Done<'a>,
     },
     /// An entry failed.

@@ -1,8 +1,8 @@
-//! Locations in the notation of other tools, and what to write instead.
+//! Recognizes locations in the notation of other tools, and advises the user about the notation of haul.
 
 use std::path::Path;
 
-/// URL schemes of other tools, and what to write instead. `{}` is what follows the scheme.
+/// URL schemes of other tools, and the advice for each. `{}` stands for the text after `://`.
 const SCHEMES: [(&[&str], &str); 11] = [
     (&["s3a", "s3n"], "write s3://{}"),
     (&["gcs"], "write gs://{}"),
@@ -34,7 +34,7 @@ const REMOTES: [(&[&str], &str, bool); 6] = [
     (&["gdrive", "dropbox", "onedrive"], "", false),
 ];
 
-/// What to write instead of a location in the notation of another tool; `None` if it has none of these notations.
+/// The advice for a location in the notation of another tool; `None` if it has none of these notations.
 pub(crate) fn advice(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     of_url(&text).or_else(|| of_windows(&text)).or_else(|| of_daemon(&text)).or_else(|| of_remote(&text))

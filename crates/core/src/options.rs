@@ -80,7 +80,7 @@ impl ScanOptions {
         }
     }
 
-    /// The same options for the destination, to find what may be deleted there.
+    /// The same options for the destination, to find the entries that may be deleted there.
     #[must_use]
     pub fn of_destination(&self) -> Self {
         let scan = self.whole_tree();
@@ -103,7 +103,8 @@ impl ScanOptions {
     }
 }
 
-/// What a source does with symbolic links. It is no option of a scan: lookups and reads must treat links in the same way.
+/// How a source treats symbolic links. This is not an option of a scan, because lookups and reads must treat links in
+/// the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub enum Links {
     /// They are entries of their own, and no path leads through them.
@@ -117,7 +118,7 @@ pub enum Links {
 /// How a source is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceOptions {
-    /// What it does with symbolic links.
+    /// How it treats symbolic links.
     pub links: Links,
     /// Which pages of database files it checks.
     pub pages: Option<PageChecks>,
@@ -204,11 +205,11 @@ pub struct References {
     /// The directories, at most [`MAX_REFERENCES`]; the first that has a file counts. Relative ones are relative to the
     /// destination.
     pub dirs: Vec<Vec<u8>>,
-    /// What becomes of an entry that one of them has.
+    /// How the sink treats an entry that one of them has.
     pub purpose: ReferencePurpose,
 }
 
-/// What becomes of an entry that an earlier copy has.
+/// How a sink treats an entry that an earlier copy has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub enum ReferencePurpose {
     /// A file becomes a hard link to that of the earlier copy (`--link-dest`).

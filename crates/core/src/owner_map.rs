@@ -18,7 +18,7 @@ pub enum From {
     Pattern(Vec<u8>),
 }
 
-/// What replaces them: a number, or a name at the destination.
+/// The owner or group that replaces them: a number, or a name at the destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum To {
     /// A number.
@@ -30,9 +30,9 @@ pub enum To {
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdRule {
-    /// What it is for.
+    /// The owners or groups that it replaces.
     pub from: From,
-    /// What it gives.
+    /// The owner or group that replaces them.
     pub to: To,
 }
 

@@ -23,7 +23,7 @@ pub struct PageChecks {
 /// The databases whose pages are checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Databases {
-    /// All that are recognized. What is not recognized is reported.
+    /// InnoDB and PostgreSQL. haul only reports the database files that it cannot check.
     #[default]
     Auto,
     /// InnoDB alone. A file with the name of a tablespace that cannot be checked counts as bad.
@@ -32,7 +32,7 @@ pub enum Databases {
     Postgres,
 }
 
-/// What a source has found out about pages.
+/// The results of the page checks of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageReport {
     /// How many pages were checked.

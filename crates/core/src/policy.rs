@@ -1,4 +1,4 @@
-//! Whether the destination has an offered entry already, and whether the options allow to change what it has.
+//! Decides whether the destination already has an offered entry, and whether the options allow haul to change it.
 //!
 //! [`decide`] is the only place with these rules. It asks the end through [`Existing`], in the order in which the rules
 //! need the answers, so that an end computes an answer that costs a system call only where a rule depends on it.
@@ -9,7 +9,7 @@ use crate::entry::{Entry, EntryKind, Timestamp};
 use crate::options::{Compare, SinkOptions};
 use crate::sink::{Left, Offer};
 
-/// What kind of entry the destination has, without its link target or device number.
+/// The kind of an entry at the destination, without its link target or device number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -42,7 +42,7 @@ impl From<&EntryKind> for Kind {
     }
 }
 
-/// What the destination has under the name of an offered entry.
+/// The entry that the destination has under the name of an offered entry.
 pub trait Existing {
     /// The kind of the entry; `None` if the end cannot tell.
     fn kind(&self) -> Option<Kind>;
@@ -67,7 +67,7 @@ pub trait Existing {
     }
 }
 
-/// What is to be done about the content of an entry.
+/// The decision about the content of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The destination has no entry of that name.

@@ -12,7 +12,7 @@ pub struct Program {
     pub words: Vec<Vec<u8>>,
 }
 
-/// What a program has written to its standard error.
+/// The text that a program has written to its standard error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Said {
     /// The text, at most [`MAX_SAID`] bytes; empty if there was none for a moment.
@@ -23,7 +23,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// What an end says that is no program.
+    /// The answer of an end that is no program.
     #[must_use]
     pub fn nothing() -> Self {
         Self { text: Vec::new(), ended: true }

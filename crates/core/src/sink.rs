@@ -100,7 +100,7 @@ pub struct FinishReport {
 /// Every call is idempotent: the engine repeats it with the same arguments after an error that allows a retry. The
 /// promises of a sink are the cases of `haul_testkit::conformance`, which every sink runs.
 pub trait Sink: Send + Sync {
-    /// What this sink can do beyond the operations that every sink has. It does not change during a run.
+    /// The capabilities of this sink beyond the operations that every sink has. They do not change during a run.
     fn caps(&self) -> SinkCaps;
 
     /// Compares entries with the destination, creates entries without content (directories, symbolic links, special
@@ -145,8 +145,8 @@ pub trait Sink: Send + Sync {
     /// flight. Called repeatedly until the run ends.
     fn flush(&self);
 
-    /// What the end of the source has found out about the pages of database files that this sink fetched from it
-    /// ([`Sink::fetch`]), as [`crate::Source::page_report`].
+    /// The results of the page checks that the end of the source made of the database files that this sink fetched from
+    /// it ([`Sink::fetch`]), as [`crate::Source::page_report`].
     ///
     /// # Errors
     /// If it cannot be asked.
@@ -159,7 +159,7 @@ pub trait Sink: Send + Sync {
         Vec::new()
     }
 
-    /// As [`crate::Source::said`], of the program that reads what is written here.
+    /// As [`crate::Source::said`], for the program that reads the content that is written here.
     ///
     /// # Errors
     /// If the sink cannot be asked; when all was said, why the program has failed.

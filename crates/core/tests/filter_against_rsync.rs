@@ -170,7 +170,7 @@ fn kept_by_rsync(rules: &[Vec<u8>], source: &Path, root_name: &[u8]) -> Option<B
     Some(names.filter(|name| !matches!(name.as_slice(), b"" | b".") && !is_chatter(name)).collect())
 }
 
-/// What rsync says that is no name.
+/// Whether a line of rsync is a message and no name.
 fn is_chatter(line: &[u8]) -> bool {
     line.starts_with(b"created directory ")
 }

@@ -1,4 +1,4 @@
-//! What limits a run: how its threads spend the time, and which limits hold them back.
+//! Finds the bottleneck of a run: how its threads spend the time, and which limits hold them back.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -8,14 +8,14 @@ use haul_core::sync::Mutex;
 /// The least time between two looks.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What a worker does.
+/// An activity of a worker.
 #[derive(Clone, Copy)]
 pub(crate) enum Activity {
     Reading = 0,
     Writing = 1,
 }
 
-/// What a look at the run has to be told.
+/// The state of the run that a look needs besides the activities of the workers.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Moment {
     /// Whether threads wait because of the limit on bytes per second.
@@ -29,7 +29,7 @@ pub(crate) struct Moment {
 /// Seconds since the run began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Spent {
-    /// Seconds of all workers by what they do.
+    /// Seconds of all workers, by activity.
     pub(crate) waiting: f64,
     pub(crate) reading: f64,
     pub(crate) writing: f64,
@@ -41,7 +41,7 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// What was spent since `before`.
+    /// The seconds since `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             waiting: self.waiting - before.waiting,
@@ -66,7 +66,8 @@ impl Spent {
     }
 }
 
-/// Looks many times a second at what the workers do. An activity counts while it lasts, and not only at its end.
+/// Looks at the activities of the workers many times a second, so that an activity counts while it lasts, and not only
+/// at its end.
 pub(crate) struct Bottleneck {
     active: [AtomicUsize; 2],
     spent: Mutex<(Instant, Spent)>,

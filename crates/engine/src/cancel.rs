@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Asks a run to stop: it takes no new work, makes durable what is in flight, and ends as interrupted.
+/// Asks a run to stop: the run takes no new work, makes the batches in flight durable, and ends as interrupted.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 

@@ -1,4 +1,5 @@
-//! Changes of modes, owners and groups on the way from the source to the destination (`--chmod`, `--chown` and the like).
+//! Changes modes, owners and groups on the way from the source to the destination (`--chmod`, `--chown`, `--usermap`,
+//! `--groupmap`).
 
 use haul_core::chmod::change_mode;
 use haul_core::sync::Mutex;
@@ -8,7 +9,7 @@ use std::collections::HashMap;
 /// The most owners and groups whose names are remembered: a source may report any number.
 const KNOWN: usize = 64 * 1024;
 
-/// What is changed. The default changes nothing.
+/// Changes of modes, owners and groups. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetadataChanges {
     /// Changes of modes, in their order.

@@ -18,7 +18,8 @@ pub(crate) enum Proof {
     Claimed,
 }
 
-/// An entry of the source, without what does not tell whether it has changed.
+/// An entry of the source, without its extended attributes and the names of its owner and group, which do not show
+/// whether it has changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Confirmed {
     pub(crate) entry: Entry,

@@ -70,7 +70,7 @@ impl<'a> DeleteGuard<'a> {
         if errors.is_empty() { Vec::new() } else { vec![ScanBatch { errors, ..ScanBatch::default() }] }
     }
 
-    /// Returns what is held after the scan of the source has ended. `listed`: the paths of a list, if there was one.
+    /// Returns the batches that are still held after the scan of the source. `listed`: the paths of a list, if any.
     ///
     /// # Errors
     /// `Usage` if the source is empty and the destination is not; the error of the listing if it fails.

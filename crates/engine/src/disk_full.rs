@@ -43,7 +43,7 @@ struct Full {
     next: Instant,
 }
 
-/// What a sender may do.
+/// The answer of the gate to a sender.
 pub(crate) enum Pass {
     /// Send.
     Go,

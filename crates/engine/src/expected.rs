@@ -1,4 +1,4 @@
-//! What a copy would make of the entries of the source: `verify` compares the destination with that.
+//! Computes the entries that a copy would create from those of the source: `verify` compares the destination with them.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::changes::{Changer, MetadataChanges};
 use crate::meter::Meter;
 use crate::trust::{Trust, TrustFilter};
 
-/// Drops what the source is not trusted with, and changes modes and owners.
+/// Drops the entries and attributes that the source is not trusted with, and changes modes and owners.
 pub(crate) struct Expected {
     trust: TrustFilter,
     changer: Changer,
@@ -36,7 +36,7 @@ impl Expected {
         expected
     }
 
-    /// What the source was not trusted with, once for each kind.
+    /// The dropped entries and attributes, one note for each kind.
     pub(crate) fn left_out(&self) -> Vec<MetaNote> {
         self.trust.rejected()
     }

@@ -30,7 +30,7 @@ pub(crate) struct Extra {
     pub(crate) hidden: Option<RelPath>,
 }
 
-/// What is known about one path at the destination.
+/// The state of one path at the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Place {
     /// An extraneous directory.
@@ -102,12 +102,12 @@ pub(crate) fn find(
     Ok(extra)
 }
 
-/// What the listing of the destination has found.
+/// The results of the listing of the destination.
 #[derive(Default)]
 struct Found {
     files: Spool<RelPath>,
     places: Places,
-    /// Directories that the rules protect and the source has: what is in them may be extraneous.
+    /// Directories that the rules protect and the source has: the entries in them may be extraneous.
     entered: Spool<RelPath>,
     /// Entries of extraneous directories that perishable rules alone protect.
     perishable: Spool<RelPath>,
@@ -133,8 +133,8 @@ impl Found {
     }
 }
 
-/// Lists the destination. As rsync, it looks into each directory that the source has, also into one that a rule protects:
-/// the rule protects the directory, not what is in it.
+/// Lists the destination. Like rsync, it looks into each directory that the source has, also if a rule protects it: the
+/// rule protects the directory, not the entries in it.
 fn list(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, paths: Option<PathList>) -> Result<Found> {
     let listing = Listing {
         run,
@@ -214,7 +214,7 @@ impl Listing<'_> {
         found.failure.take().map_or(Ok(found), Err)
     }
 
-    /// Sorts a batch by what becomes of its entries.
+    /// Sorts the entries of a batch into the lists of [`Asked`].
     fn ask(&self, batch: ScanBatch) -> Result<Asked> {
         let run = self.run;
         if let Some(failure) = batch.errors.into_iter().next() {
@@ -270,7 +270,7 @@ impl Listing<'_> {
     }
 }
 
-/// What becomes of the entries of a batch.
+/// The entries of a batch, sorted by whether they may stay.
 #[derive(Default)]
 struct Asked {
     /// Entries that the source does not have.
@@ -302,7 +302,7 @@ impl<'a> Protection<'a> {
         self.dev.is_some() || self.run.ignore_existing || self.scan.limits_size_or_age()
     }
 
-    /// Whether this entry of the source protects what is below its path at the destination.
+    /// Whether this entry of the source protects the entries below its path at the destination.
     fn is_over(&self, above: &Entry) -> bool {
         if above.is_dir() {
             // The scan does not descend into a mount point.

@@ -17,7 +17,7 @@ const FLUSH: Duration = Duration::from_millis(20);
 pub(crate) enum Recheck {
     /// It changed while it was read.
     Changed(RelPath),
-    /// The destination has lost what it had of the file.
+    /// The destination has lost the content that it had of the file.
     Lost(RelPath),
     /// All of it was sent, and no answer says that it is committed. The remote process that knows may be gone.
     Unconfirmed(RelPath),

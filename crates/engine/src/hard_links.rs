@@ -20,7 +20,7 @@ pub(crate) struct HardLinks {
 }
 
 impl HardLinks {
-    /// `symlinks`: what the source does with symbolic links.
+    /// `symlinks`: how the source treats symbolic links.
     pub(crate) fn new(symlinks: Links) -> Self {
         Self { symlinks, ..Self::default() }
     }

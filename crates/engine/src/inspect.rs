@@ -23,7 +23,7 @@ const WEIGHT_PER_REQUEST: usize = 1024 * 1024;
 /// How often progress is reported.
 const PROGRESS: Duration = Duration::from_millis(200);
 
-/// One pipeline: what is scanned, and how it is reported.
+/// One pipeline: the source, the options of its scan, and the meter that reports on it.
 pub(crate) struct Inspection<'a> {
     pub(crate) meter: &'a Meter<'a>,
     pub(crate) source: &'a dyn Source,

@@ -29,7 +29,7 @@ enum End {
     Failed(Error),
     /// It changed while it was read; it may be copied again.
     Changed,
-    /// The destination has lost what it had of the file; it may be copied again.
+    /// The destination has lost the content that it had of the file; the file may be copied again.
     Lost,
 }
 

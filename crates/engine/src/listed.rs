@@ -9,18 +9,18 @@ use haul_core::{Entry, RelPath, Result, Source};
 /// The most directories whose rules are remembered.
 const REMEMBERED: usize = 20_000;
 
-/// Tells what a scan of a source lists.
+/// Tells which entries a scan of a source lists.
 pub(crate) struct Listed<'a> {
     source: &'a dyn Source,
     filter: Filter<'a>,
     /// The rules of files above the root.
     top: DirRules,
     known: Mutex<HashMap<RelPath, Known>>,
-    /// Excluded directories above the starts of a scan: the scan lists what is below the starts.
+    /// Excluded directories above the starts of a scan: the scan still lists the entries below the starts.
     opened: Mutex<HashSet<RelPath>>,
 }
 
-/// What is known about a directory.
+/// The state of a directory in a scan.
 #[derive(Clone)]
 enum Known {
     /// It or a directory above it is excluded.
@@ -38,7 +38,7 @@ impl<'a> Listed<'a> {
         Ok(Self { source, filter, top, known: Mutex::default(), opened: Mutex::default() })
     }
 
-    /// Whether the scan lists what is at each path: one result for each, in order.
+    /// Whether the scan lists the entry at each path: one result for each, in order.
     ///
     /// # Errors
     /// If the source cannot answer.
@@ -101,8 +101,8 @@ impl<'a> Listed<'a> {
         Ok(both.map(|(listed, found)| Ok(listed? && is_dir(found)?)).collect())
     }
 
-    /// Lists what is at these paths and below them even if a directory above is excluded: a scan that begins at a path
-    /// does so. Returns for each path the nearest such directory.
+    /// Lists the entries at these paths and below them even if a directory above is excluded, like a scan that begins
+    /// at these paths. Returns for each path the nearest excluded directory above it.
     ///
     /// # Errors
     /// If the source cannot answer.
@@ -142,7 +142,7 @@ impl<'a> Listed<'a> {
         Ok(paths.iter().map(nearest).collect())
     }
 
-    /// What is known about these directories.
+    /// The states of these directories.
     fn rules_of(&self, dirs: BTreeSet<RelPath>) -> Result<HashMap<RelPath, Known>> {
         let mut known = self.known.lock();
         if known.len() > REMEMBERED {

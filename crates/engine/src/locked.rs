@@ -13,7 +13,8 @@ use crate::run::Run;
 /// How often a pause checks whether the run was stopped.
 const CHECK: Duration = Duration::from_millis(100);
 
-/// Copies what was locked in the pass `first`. `pass` is the state of a further one, and gets whether it is the last.
+/// Copies the files that other programs had open in the pass `first`. `pass` creates the run of a further pass; its
+/// argument is whether that pass is the last one.
 pub(crate) fn copy_locked<'a>(
     first: &Run<'a>,
     retries: LockedRetries,

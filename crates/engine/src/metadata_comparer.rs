@@ -22,7 +22,7 @@ pub(crate) struct MetadataComparer<'a> {
 }
 
 impl<'a> MetadataComparer<'a> {
-    /// `symlinks`: what the source does with symbolic links.
+    /// `symlinks`: how the source treats symbolic links.
     pub(crate) fn new(sink: &'a dyn Sink, symlinks: Links) -> Self {
         Self { sink, links: HardLinks::new(symlinks) }
     }

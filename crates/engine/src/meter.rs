@@ -22,7 +22,7 @@ const ABOUT: f64 = 0.85;
 /// A limit holds the run back if threads wait for it in this share of the time.
 const MOSTLY: f64 = 0.5;
 
-/// Counts what a run does, and reports to the front end.
+/// Counts the work of a run, and reports to the front end.
 pub(crate) struct Meter<'a> {
     reporter: &'a dyn Reporter,
     totals: Mutex<Totals>,
@@ -146,7 +146,7 @@ impl<'a> Meter<'a> {
         self.outlook.set_phase(phase, self.seconds());
     }
 
-    /// Looks at what limits the run. `moment` has the other figures.
+    /// Looks at the activities and limits of the run. `moment` returns the figures that the meter lacks.
     pub(crate) fn look(&self, moment: impl FnOnce() -> Moment) {
         self.bottleneck.look(|| Moment { by_rate: self.pace.is_waited_for(), ..moment() });
     }
@@ -279,8 +279,8 @@ impl<'a> Meter<'a> {
         samples.front().copied().unwrap_or(last)
     }
 
-    /// What limits the rate: a limit for which threads wait, or else the activity on which the workers spent the most
-    /// time.
+    /// The cause that limits the rate: a limit for which threads wait, or else the activity on which the workers spent
+    /// the most time.
     fn limit(&self, spent: Spent, rate: f64, scan_done: bool, connections: &Connections) -> Limit {
         let is_held = |seconds: f64| seconds > 0.0 && seconds >= spent.total * MOSTLY;
         // Other machines keep the limit too, and do not say whether they wait.

@@ -1,4 +1,4 @@
-//! The time that a run has left: what it has done and has to do, stage by stage.
+//! Estimates the time that a run has left, from the work that is done and the work that is left, stage by stage.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::queue::is_large;
 /// The rates of content and of wire bytes differ by at most this factor.
 const MAX_COMPRESSION: f64 = 20.0;
 
-/// What the estimate needs besides the totals.
+/// The figures that the estimate needs besides the totals.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Now {
     /// Seconds since the run began.
@@ -59,7 +59,7 @@ impl Eta {
     }
 }
 
-/// Counts what the sink needs, and estimates the seconds left.
+/// Counts the files, directories and links that the sink needs, and estimates the seconds left.
 #[derive(Default)]
 pub(crate) struct Outlook {
     needed_files: AtomicU64,
@@ -177,7 +177,7 @@ impl Outlook {
         self.state.lock().is_over = true;
     }
 
-    /// Estimates the seconds left. `totals` are those of the ledger, without what the connections add.
+    /// Estimates the seconds left. `totals` are those of the ledger, without the figures of the connections.
     pub(crate) fn eta(&self, totals: &Totals, now: Now) -> Eta {
         let mut state = self.state.lock();
         if state.is_over {

@@ -1,11 +1,11 @@
-//! Reports what a source has found out about the pages of database files.
+//! Reports the results of the checks of database pages.
 
 use haul_core::{PageCounts, PageReport, Result};
 
 use crate::meter::Meter;
 
 /// Reports the bad pages by name, then how many pages were checked and which files were not. Returns the counts of both
-/// reports: of what this process read, and of what a sink fetched.
+/// reports: of the pages that this process read, and of those that a sink fetched.
 pub(crate) fn report_pages(
     meter: &Meter<'_>,
     reports: [Result<Option<PageReport>>; 2],

@@ -81,8 +81,8 @@ impl Outermost {
     }
 }
 
-/// Those paths that are directories at both ends, and that a scan of the source lists: what is below them can be
-/// compared. `too` adds other paths that are directories at the destination.
+/// Returns the paths that are directories at both ends and that a scan of the source lists: the entries below them can
+/// be compared. `too` adds other paths that are directories at the destination.
 ///
 /// # Errors
 /// The error of an end that cannot answer; `Io` if a list cannot be read or written.

@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_millis(10);
 /// How long an interrupted run waits for batches in flight.
 const DRAIN: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 4000 });
 
-/// Copies what `find` sends, from scan to commit, with `workers` workers (0: as many as the ends can use).
+/// Copies the entries that `find` sends, from scan to commit, with `workers` workers (0: as many as the ends can use).
 pub(crate) fn pipeline(run: &Run<'_>, workers: usize, find: impl FnOnce(&Sender<ScanBatch>) + Send) {
     let (found_in, found): (Sender<ScanBatch>, Receiver<ScanBatch>) = bounded(FOUND);
     let (settled_in, settled): (Sender<Settled>, Receiver<Settled>) = unbounded();

@@ -1,8 +1,11 @@
 //! Removes entries at the source after they were copied (`--remove-source-files`).
 //!
-//! An entry is removed if this run has committed it at the destination or compared its content with what is there, the
-//! sink has finished, which syncs everything, the destination still has an entry of this kind and length, which is not
-//! the source file itself, and the source entry is the one that was copied. Every other entry stays.
+//! haul removes an entry if all of this is true; every other entry stays:
+//!
+//! * This run has committed the entry at the destination, or compared its content with the content there.
+//! * The sink has finished, which syncs everything.
+//! * The destination still has an entry of this kind and length, which is not the source file itself.
+//! * The source entry is the one that was copied.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -28,7 +31,7 @@ pub struct Copied {
     pub source: Arc<dyn Source>,
     /// Its destination, opened for reading. `None` in a dry run.
     pub view: Option<Arc<dyn Source>>,
-    /// What the destination has of it.
+    /// The entries of the source that the destination has.
     pub entries: Arc<ConfirmedEntries>,
 }
 

@@ -44,7 +44,7 @@ impl RootGate {
         }
     }
 
-    /// The root is answered: returns what was kept.
+    /// The destination has answered about the root: returns the failures that were kept.
     pub(crate) fn open(&self) -> Vec<(RelPath, Error)> {
         let mut state = self.0.lock();
         match &mut *state {

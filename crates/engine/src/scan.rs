@@ -1,4 +1,4 @@
-//! Scans the source and sends what it finds to the feeders.
+//! Scans the source and sends the entries to the feeders.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;

@@ -37,7 +37,7 @@ pub(crate) fn copy_deferred(run: &Run<'_>, deferred: &Deferred, pruned: &Pruned,
     }
 }
 
-/// Reports what a run that is no dry run would do with the deferred entries.
+/// Reports, in a dry run, the actions of a real run on the deferred entries.
 fn report_deferred(run: &Run<'_>, waiting: &Waiting, pruned: &Pruned) -> std::io::Result<()> {
     let dir_stays = |path: &RelPath| pruned.refused.is_some() || pruned.blocked.contains(path);
     waiting.entries.forwards(|some: Vec<(Entry, Error)>| -> std::io::Result<()> {

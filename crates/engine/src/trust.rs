@@ -8,7 +8,7 @@ use haul_core::{Entry, EntryKind, MetaNote};
 /// Set-user-ID and set-group-ID.
 const SET_ID: u32 = 0o6000;
 
-/// What to accept from the source, besides plain files, directories and links.
+/// The entries and attributes to accept from the source, besides plain files, directories and links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trust {
     /// Accept character and block devices.

@@ -31,7 +31,7 @@ const PER_REQUEST: usize = 256;
 pub struct VerifyOptions {
     /// Which entries of the source to compare.
     pub scan: ScanOptions,
-    /// What the source was told to do with symbolic links.
+    /// How the source was told to treat symbolic links.
     pub links: Links,
     /// Which entries and attributes a copy accepts from the source. The others are not compared.
     pub trust: Trust,

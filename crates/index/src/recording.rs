@@ -1,4 +1,4 @@
-//! Records what a run sees, directory by directory.
+//! Records the entries that a run sees, directory by directory.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use haul_spool::Sorter;
 use crate::format::{IndexedFolder, MAX_ENTRY, Seen, Stamp};
 use crate::sighting::{Sighting, What};
 
-/// What all recordings of a run saw.
+/// The sightings of all recordings of a run.
 #[derive(Default)]
 pub(crate) struct Kept {
     sightings: Mutex<Sorter<Sighting>>,

@@ -1,4 +1,4 @@
-//! What a run saw, in the order of the file.
+//! The directories and entries that a run saw, in the order of the file.
 
 use std::cmp::Ordering;
 use std::io;

@@ -196,7 +196,7 @@ impl Ends {
         Err(usage("use --pages", cause).on(at.to_string()).with_hint(hint))
     }
 
-    /// Opens a destination as a source, to list what it has.
+    /// Opens a destination as a source, to list its entries.
     ///
     /// # Errors
     /// As [`Ends::source`].

@@ -1,6 +1,6 @@
 //! Hosts that are reached in another way than the others of a run.
 
-/// How one host is reached. What is `None` is as for all hosts.
+/// How haul reaches one host. A field that is `None` has the value that the run has for all hosts.
 #[derive(Clone, Debug, Default)]
 pub struct HostConfig {
     /// The host as in a location: `host`, which stands for every user, or `user@host`.

@@ -1,6 +1,6 @@
 //! A copy from end to end: opens sources and destinations, plans which source goes where, runs the engine on each part
-//! and joins the reports. The command line is one caller: it converts options to a [`Request`] and shows what an
-//! [`Observer`] is told.
+//! and joins the reports. The command line is one caller: it converts options to a [`Request`] and shows the events
+//! that an [`Observer`] receives.
 //!
 //! Two decisions are made here and nowhere else: which files are compared by blocks (`delta`), and who applies the rate
 //! limit (`plan`).

@@ -42,7 +42,7 @@ pub(crate) fn refuse_unit(sources: &[Location]) -> Result<()> {
     Ok(())
 }
 
-/// What a user may not expect of the place where a directory is copied to.
+/// A note for the user if a directory is copied to a place that the user may not expect.
 pub(crate) fn surprise(source: &Location, destination: &Location, has_name: bool) -> Option<String> {
     let remote = matches!(destination, Location::Ssh { .. } | Location::Sftp { .. });
     let is_whole_home = remote && (destination.path().is_empty() || is_home(destination));

@@ -1,4 +1,4 @@
-//! What a job reports while it runs.
+//! The events that a job reports while it runs.
 
 use haul_core::event::Done;
 use haul_core::{Digest, Error, Progress};

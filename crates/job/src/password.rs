@@ -14,7 +14,7 @@ const CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 /// The longest password, in bytes.
 const MOST: usize = 4096;
 
-/// A terminal that does not show what is typed until this is dropped.
+/// A terminal that does not show typed characters until this is dropped.
 struct Silent<'a>(&'a File, Termios);
 
 impl Drop for Silent<'_> {

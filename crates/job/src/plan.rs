@@ -39,7 +39,7 @@ pub(crate) struct PlannedCopy {
     pub(crate) root_name: Vec<u8>,
     /// Filters, relative to the root.
     pub(crate) scan: ScanOptions,
-    /// What `paths` are, if they are known already.
+    /// The same paths as `paths`, if all of them are known already.
     pub(crate) selection: Option<Arc<Selection>>,
     /// Only these paths are copied.
     pub(crate) paths: Option<Paths>,
@@ -55,13 +55,13 @@ pub(crate) struct Planner<'a> {
     pub(crate) destination: &'a Location,
     /// Filters, relative to the transfer.
     pub(crate) scan: &'a ScanOptions,
-    /// What the sources do with symbolic links.
+    /// How the sources treat symbolic links.
     pub(crate) links: Links,
     /// Hash the source while the login to the destination lasts.
     pub(crate) prehashes: bool,
     /// The paths of the sources are kept at the destination.
     pub(crate) relative: bool,
-    /// The job deletes what the sources lack.
+    /// The job deletes the entries that the sources lack.
     pub(crate) deletes: bool,
     /// Receives missing sources.
     pub(crate) observer: &'a dyn Observer,
@@ -251,8 +251,8 @@ impl Planner<'_> {
     }
 
     /// Connects to the host of the destination. Returns whether the engine has to keep the rate limit: the connections
-    /// with a remote haul do so, and also count what goes between two remote hauls. During the login, a thread hashes the
-    /// files that the scan `ahead` finds.
+    /// with a remote haul keep it themselves, and also count the bytes between two remote hauls. During the login, a
+    /// thread hashes the files that the scan `ahead` finds.
     fn meet_destination(
         &mut self,
         at: &Location,

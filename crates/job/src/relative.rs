@@ -43,8 +43,8 @@ pub(crate) fn relative_sources(sources: &[Location]) -> Result<Vec<RelativeSourc
     Ok(groups)
 }
 
-/// Splits a path into the directory that it is relative to, and the part that is kept: as in rsync what follows the
-/// first `/./`, or all of it without the slash at its beginning. The name of a home is not kept.
+/// Splits a path into the directory that it is relative to, and the part that is kept. As in rsync, that is the part
+/// after the first `/./`, or else the whole path without the slash at its beginning. The name of a home is not kept.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     if let Some(at) = path.windows(3).position(|bytes| bytes == b"/./") {
         return (&path[..=at], &path[at + 3..]);

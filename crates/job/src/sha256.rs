@@ -1,5 +1,6 @@
-//! SHA-256 of what a part of a job has copied or compared: an extra pass over one end, because SHA-256 has to read each
-//! file from its start, and a copy reads slices in any order, skips some of them, or none of a file.
+//! Computes the SHA-256 of the files that a part of a job has copied or compared. This takes an extra pass over one
+//! end: SHA-256 has to read each file from its start, but a copy reads slices in any order, and skips slices or whole
+//! files.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Directories for what haul keeps between runs, in `$XDG_STATE_HOME/haul` or `~/.local/state/haul`. They are created
-//! with access for their owner only.
+//! Directories for the files that haul keeps between runs, in `$XDG_STATE_HOME/haul` or `~/.local/state/haul`. haul
+//! creates them with access for their owner only.
 
 use std::fs::{self, DirEntry};
 use std::io;

@@ -142,7 +142,7 @@ pub struct PipeProgram {
 }
 
 impl PipeProgram {
-    /// What its messages begin with.
+    /// The prefix of its messages.
     #[must_use]
     pub fn label(&self) -> String {
         let first = self.program.words.first().map(Vec::as_slice).unwrap_or_default();

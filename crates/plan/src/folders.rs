@@ -6,7 +6,7 @@ use crate::order::ScannedEntry;
 use crate::ranked::Ranked;
 use crate::top::Top;
 
-/// What is below a directory, at any depth.
+/// The figures of the entries below a directory, at any depth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     /// The directory.

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use haul_core::RelPath;
 use serde::{Deserialize, Serialize};
 
-/// Compares paths in tree order: a directory directly precedes its content, and that precedes what follows the
-/// directory. This is byte order with `/` before all other bytes.
+/// Compares paths in tree order: the content of a directory directly follows the directory. This is byte order with `/`
+/// before all other bytes.
 pub(crate) fn tree_order(one: &RelPath, other: &RelPath) -> Ordering {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let rank = |byte: u8| if byte == b'/' { 0 } else { byte };

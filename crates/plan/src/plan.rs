@@ -42,7 +42,7 @@ pub struct Plan {
     pub longest_path: Option<Ranked>,
     /// Files with several names.
     pub hard_links: HardLinks,
-    /// What the target cannot hold, by reason, the most frequent first.
+    /// The entries that the target cannot hold, by reason, the most frequent reason first.
     pub unfit: Vec<Unfit>,
     /// The partitions, by number.
     pub parts: Vec<Partition>,

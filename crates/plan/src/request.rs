@@ -1,9 +1,9 @@
-//! What a plan is made of.
+//! The request for a plan.
 
 use crate::split::Split;
 use crate::target::Target;
 
-/// What is requested.
+/// The options of a plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request {
     /// How many of the largest, widest and deepest entries are listed.

@@ -5,7 +5,7 @@ use haul_core::{Entry, EntryKind, RelPath, Result, ScanBatch};
 use super::Collector;
 use crate::{Partition, Plan, PlanOutput, Reason, Request, Split, Target};
 
-/// What a plan reported besides the figures.
+/// The lists that a plan reported besides the figures.
 #[derive(Default)]
 struct Lists {
     unfit: Vec<String>,

@@ -26,7 +26,7 @@ pub use random::fill_random;
 /// Runs a task. `resolve` maps a location to a local path.
 ///
 /// # Errors
-/// Those of `resolve`. What cannot be measured is missing from the figures.
+/// Those of `resolve`. The figures omit the values that cannot be measured.
 pub fn run(task: &ProbeTask, resolve: &dyn Fn(&Place) -> Result<PathBuf>) -> Result<ProbeResult> {
     Ok(match task {
         ProbeTask::Read { place, samples } => ProbeResult::Read(read::measure(&resolve(place)?, samples)),

@@ -1,4 +1,4 @@
-//! Predicts from the figures of a probe how long a copy will take, and what will limit it.
+//! Predicts from the figures of a probe how long a copy will take, and which stage will limit it.
 //!
 //! A copy is a pipeline: finding files, reading, hashing and encrypting, the link, checking and writing run
 //! concurrently. So it takes at least as long as its slowest stage ([`Estimate::low_seconds`]). Stages that share a

@@ -1,4 +1,4 @@
-//! Rates of what was measured.
+//! Rates of measurements.
 
 /// A number divided by its time, at least 1; `None` if either is zero.
 pub(crate) fn per_second(count: u64, seconds: f64) -> Option<u64> {

@@ -2,7 +2,7 @@
 //!
 //! The files are unlinked where the file system supports that; elsewhere their staging name is removed before the first
 //! byte is written. Either way they vanish with the process. Only the small files of the last measurement have names,
-//! each for the moment of its existence; the next probe removes what a kill in that moment leaves.
+//! each for the moment of its existence; the next probe removes the files that a kill in that moment leaves.
 
 use std::fs::File;
 use std::io;
@@ -90,7 +90,7 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// A name like those of staged files, but not derived from a digest, so that it collides with none. It is constant, so
-/// that a probe removes what a killed one has left.
+/// that a probe removes the file that a killed probe has left.
 fn staging_name(number: u64) -> String {
     format!(".haul-{number:016x}.part")
 }

@@ -23,7 +23,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The environment variable with the tag.
 pub const TAG: &str = "TESTKIT_TAG";
 
-/// Polls until `done` returns true. Fails with `what` in the message after `limit`.
+/// Polls until `done` returns true. Panics after `limit`, with the first argument in the message.
 pub fn wait_until(what: &str, limit: Duration, done: impl FnMut() -> bool) {
     assert!(comes_true(limit, done), "waited for {limit:?} until {what}");
 }

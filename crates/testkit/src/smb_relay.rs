@@ -15,7 +15,7 @@ pub enum Flow {
     Down,
 }
 
-/// What the relay does, and what it has seen.
+/// The settings of the relay, and its counts.
 #[derive(Debug, Default)]
 struct Shared {
     /// The last byte of the frame with this number flips.
@@ -36,8 +36,8 @@ pub struct SmbRelay {
 }
 
 impl SmbRelay {
-    /// A relay to the server at `port`. The last byte of the frame with the number in `flips` flips; `words` are looked
-    /// for in what the client sends.
+    /// A relay to the server at `port`. It flips the last byte of the frame with the number in `flips`, and looks for
+    /// `words` in the frames of the client.
     #[must_use]
     pub fn start(port: u16, flips: Option<(Flow, usize)>, words: &str) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

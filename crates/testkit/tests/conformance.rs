@@ -57,7 +57,7 @@ fn faultless_sink() {
     End::new("memory without faults", Keeps::everything(), || subject(|_| {})).check_sink();
 }
 
-/// What the check says of an end with a fault.
+/// The message of `check` for an end with a fault.
 fn says(check: fn(&End), call: Call, effect: Effect) -> String {
     let end = End::new("broken", Keeps::everything(), move || {
         subject(|faults| faults.add(call, 0..u64::MAX, effect.clone()))

@@ -94,8 +94,8 @@ impl Crate {
         all
     }
 
-    /// The file that defines what `path` means in `module`, and its name there. `None` for a module, and for what other
-    /// crates define.
+    /// The file that defines the item `path` of `module`, and the name of the item there. `None` for a module, and for
+    /// an item of another crate.
     fn resolve(&self, module: &[String], path: &[String], steps: usize) -> Option<(usize, String)> {
         let steps = steps.checked_sub(1)?;
         let (first, rest) = path.split_first()?;

@@ -214,7 +214,7 @@ impl Parser<'_> {
                     }
                     if *end == '}' {
                         bases.pop();
-                        // What follows the group is `,`, `}` or `;`: the path is spent.
+                        // After a group comes `,`, `}` or `;`: the group ends its path.
                         path.truncate(bases.last().copied().unwrap_or(0));
                         continue;
                     }

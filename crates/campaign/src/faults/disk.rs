@@ -14,7 +14,7 @@ fn wanted() -> Wanted {
     Wanted { ways: &[Way::Local], inplace: false, ..Wanted::default() }
 }
 
-/// Power is lost at a random write or flush. The round judges what is on the disk, and the same command completes it.
+/// Power is lost at a random write or flush. The round checks the names on the disk; the same command completes it.
 pub(crate) fn power(round: &mut Round) {
     let mut disk = CrashDisk::new(FileSystem::Ext4, BYTES);
     let job = Job::into(round, &wanted(), disk.join("dst"));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What the remote haul allows the local haul to do. For `command=` in authorized_keys: docs/RESTRICTED-AGENT.md.
+/// The rights that the remote haul gives the local haul. For `command=` in authorized_keys: docs/RESTRICTED-AGENT.md.
 #[derive(Debug, Default, Args)]
 pub(crate) struct AgentArgs {
     /// Serve only this directory; symbolic links below it are not followed

@@ -1,4 +1,4 @@
-//! Every value that an option can have, tried with what it cannot be. The options come from the parser itself.
+//! Tries each option with values that it must refuse. The options come from the parser itself.
 
 use std::ffi::OsString;
 
@@ -12,7 +12,7 @@ const BAD: [&str; 7] =
     ["x y", "", "-1", "-5K", "1.2.3", "99999999999999999999999999", "99999999999999999999999999d"];
 /// Of these, those that an option takes.
 const GOOD: [(&str, &str); 1] = [("--modify-window", "-1")];
-/// One of these is in each line: the words before what is taken.
+/// One of these is in each line: the words before the values that the option takes.
 const TAKEN: [&str; 7] =
     [" from ", " are like ", " not one of ", " is not NAME", " as in ", " lists them", "`off` is"];
 /// Options and arguments whose values are text or paths, of which any can be meant.

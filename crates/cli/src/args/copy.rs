@@ -42,12 +42,12 @@ pub(crate) struct CopyArgs {
     /// haul removes files, links and special files after the whole copy is synced at DST; directories stay, as with
     /// rsync. A file that DST had already is removed only after its content was compared: this option implies
     /// --checksum. A file that failed, was skipped by an option or changed since it was copied stays; the last is an
-    /// error. After an interruption run the same command again. With -n, haul lists what it would remove.
+    /// error. After an interruption run the same command again. With -n, haul lists the files that it would remove.
     #[arg(long, help_heading = "Deletion")]
     pub(crate) remove_source_files: bool,
 }
 
-/// Mirror SRC to DST: copy, then delete what SRC lacks
+/// Mirror SRC to DST: copy, then delete the entries that SRC lacks
 #[derive(Debug, Args)]
 #[command(args_override_self = true, override_usage = "haul sync [OPTIONS] SRC DST", after_help = SYNC_EXAMPLES)]
 pub(crate) struct SyncArgs {
@@ -75,13 +75,13 @@ pub(crate) struct SyncArgs {
     /// Delete even if parts of SRC could not be read
     #[arg(long, help_heading = "Deletion")]
     pub(crate) ignore_errors: bool,
-    /// Delete also what the rules exclude, except what a rule protects (`--filter 'P PATTERN'`)
+    /// Delete excluded entries too, except those that a rule protects (`--filter 'P PATTERN'`)
     ///
-    /// Rules of --exclude and --include, and rules of --filter without `P`, `R`, `r`, then select only what is copied.
-    /// --max-delete and the guards of --force-delete count these deletions too.
+    /// Rules of --exclude and --include, and rules of --filter without `P`, `R`, `r`, then only select the entries to
+    /// copy. --max-delete and the guards of --force-delete count these deletions too.
     #[arg(long, help_heading = "Deletion")]
     pub(crate) delete_excluded: bool,
-    /// Delete what SRC lacks, after the copy (default; all of rsync's --delete-* options are accepted)
+    /// Delete entries that SRC lacks, after the copy (default; all of rsync's --delete-* options are accepted)
     #[arg(long, help_heading = "Deletion")]
     pub(crate) delete: bool,
 }

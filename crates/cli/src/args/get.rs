@@ -45,7 +45,7 @@ pub(crate) struct GetArgs {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "fifo_dir", "raw", "manifest"],
           help_heading = "Members")]
     pub(crate) unpack: Option<PathBuf>,
-    /// Only the members of the stream that match, and what is below them: 'shop/orders*'; may be repeated with --unpack
+    /// Only members that match, and all members below them: 'shop/orders*'; may be repeated with --unpack
     #[arg(long, value_name = "PATTERN", conflicts_with_all = ["fifo_dir", "raw", "manifest"],
           help_heading = "Members")]
     pub(crate) member: Vec<OsString>,

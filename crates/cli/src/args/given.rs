@@ -1,5 +1,5 @@
-//! What the settings add to a command line, beside options: `crate::config` reads them. It arrives as the value of an
-//! argument that nobody can type.
+//! Values from the settings that are not options: `crate::config` reads them. They arrive as the value of an argument
+//! that nobody can type.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use haul_object::AccessKeys;
 
 const ID: &str = "given";
 
-/// What the settings add to a command line, beside options.
+/// Values from the settings that are not options.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     /// The names of the options whose values are from the settings.
@@ -33,7 +33,7 @@ pub(crate) struct NamedLocation {
     pub(crate) store: StoreOptions,
 }
 
-/// The options that reach a store. What is `None` is as for all stores.
+/// The options to reach one store. `None`: the value for all stores applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoreOptions {
     pub(crate) endpoint: Option<String>,
@@ -46,7 +46,7 @@ pub(crate) struct StoreOptions {
     pub(crate) keys: Option<AccessKeys>,
 }
 
-/// How one host is reached. What is `None` is as for all hosts.
+/// The options to reach one host. `None`: the value for all hosts applies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostOptions {
     /// `host` or `user@host`.
@@ -58,7 +58,7 @@ pub(crate) struct HostOptions {
     pub(crate) streams: Option<u32>,
 }
 
-/// What the settings add; nothing, unless there are any.
+/// The values from the settings; empty if there are no settings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GivenArgs(Arc<Given>);
 
@@ -69,7 +69,7 @@ impl GivenArgs {
         Self(Arc::new(given))
     }
 
-    /// What was given.
+    /// The values.
     pub(crate) fn get(&self) -> &Given {
         &self.0
     }
@@ -79,13 +79,13 @@ impl GivenArgs {
         self.0.options.iter().any(|given| given == option)
     }
 
-    /// What was given to a parsed command line.
+    /// The values that a parsed command line carries.
     pub(super) fn of(matches: &ArgMatches) -> Self {
         let given = matches.try_get_one::<Arc<Given>>(ID).ok().flatten();
         Self(given.map(Arc::clone).unwrap_or_default())
     }
 
-    /// The argument that carries what was given.
+    /// The argument that carries the values.
     pub(super) fn carrier(given: Given) -> Arg {
         let given = Arc::new(given);
         let parser = move |_: &str| Ok::<_, String>(Arc::clone(&given));

@@ -1,11 +1,11 @@
-//! How a remote host is reached, and what runs there.
+//! Options to reach a remote host and to start haul there.
 
 use clap::Args;
 
 use super::{MissingHaulArgs, ShareArgs};
 use crate::values::parse_timeout;
 
-/// How a remote host is reached, and what runs there.
+/// Options to reach a remote host and to start haul there.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct HostArgs {
     /// Remote shell command, for example 'ssh -p 2222'; haul appends the host

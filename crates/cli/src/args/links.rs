@@ -1,4 +1,4 @@
-//! What is done with symbolic links of the source.
+//! The treatment of symbolic links of the source.
 
 use clap::Args;
 use haul_core::Links;
@@ -16,7 +16,7 @@ pub(crate) struct LinksArgs {
 }
 
 impl LinksArgs {
-    /// What the source does with links.
+    /// Whether the source follows or keeps links.
     pub(crate) fn links(&self) -> Links {
         if self.copy_links { Links::Followed } else { Links::Kept }
     }

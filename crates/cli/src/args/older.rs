@@ -1,4 +1,4 @@
-//! Options for older versions at DST: backups of what is replaced or deleted, and links to earlier copies.
+//! Options for older versions at DST: backups of replaced and deleted entries, and links to earlier copies.
 
 use std::ffi::OsString;
 
@@ -31,7 +31,7 @@ pub(crate) struct OlderArgs {
     #[arg(long, value_name = "DIR", action = ArgAction::Append, conflicts_with_all = ["inplace", "checksum", "manifest",
           "ignore_times"], help_heading = "Transfer")]
     pub(crate) link_dest: Vec<OsString>,
-    /// Do not make an entry that DST lacks and DIR has with the same metadata: DST gets only what changed since
+    /// Do not make an entry that DST lacks and DIR has with the same metadata: DST gets only the changes since
     ///
     /// DIR and the comparison are those of --link-dest. Directories are made in any case. An entry that DST has is
     /// updated as always. A file with several names (hard links) at SRC is made too.

@@ -1,4 +1,4 @@
-//! The opposite of each option without value, to switch off what the settings switch on.
+//! The opposite of each option without value, to switch off options that the settings switch on.
 
 use clap::{Arg, ArgAction, Command};
 

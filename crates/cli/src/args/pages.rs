@@ -17,7 +17,7 @@ pub(crate) enum PagesMode {
     Off,
 }
 
-/// What happens to a file with bad pages.
+/// The treatment of a file with bad pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BadPagesMode {
     /// It fails (exit code 3); a copy leaves it out
@@ -33,11 +33,11 @@ pub(crate) struct PagesArgs {
     /// Check the checksums of the pages of database files as they are read at SRC
     ///
     /// haul reads a bad page again, three times, as a server may be writing it. Then it names the page
-    /// (`orders.ibd page 40961`), and the file fails. Only what is read is checked: files that are up to date at DST are
-    /// not. SRC has to be here, or on a host with haul; a stream for `get --unpack` can be anywhere.
+    /// (`orders.ibd page 40961`), and the file fails. haul checks only files that it reads: not files that are up to date
+    /// at DST. SRC has to be here, or on a host with haul; a stream for `get --unpack` can be anywhere.
     #[arg(long, value_enum, value_name = "WHICH", default_value_t, help_heading = "Databases")]
     pub(crate) pages: PagesMode,
-    /// What happens to files with bad pages
+    /// How to treat files with bad pages
     #[arg(
         long,
         value_enum,

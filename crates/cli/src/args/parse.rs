@@ -81,11 +81,11 @@ pub(crate) struct Typed<'a> {
     pub(crate) command: &'a str,
     /// The parser of the whole command line.
     pub(crate) parser: &'a Command,
-    /// What the parser found behind the command.
+    /// The arguments that the parser found behind the command.
     pub(crate) matches: &'a ArgMatches,
 }
 
-/// What the settings add to a command line.
+/// The words and values that the settings add to a command line.
 #[derive(Debug, Default)]
 pub(crate) struct Settled {
     /// Options, inserted before those of the command line.
@@ -94,7 +94,7 @@ pub(crate) struct Settled {
     pub(crate) given: Given,
 }
 
-/// Finds out what the settings add to a command line; `None`: nothing. An error is one line.
+/// Finds the words and values that the settings add to a command line; `None` if there are none. An error is one line.
 pub(crate) type Settle<'a> = &'a dyn Fn(&Typed<'_>) -> Result<Option<Settled>, String>;
 
 /// Parses a command line that begins with the program's name, without settings.
@@ -167,7 +167,7 @@ fn understood(words: &[OsString], settle: Settle<'_>) -> Result<Result<Cli, clap
     })
 }
 
-/// Where a command of another tool differs from the command of haul that bears its name: what to do instead.
+/// The advice if a command of another tool differs from the command of haul with the same name.
 fn unlike(typed: &str, command: &cli::Command) -> Option<&'static str> {
     match (typed, command) {
         ("cat", cli::Command::Get(args)) if args.file.is_some() || args.fifo_dir.is_some() => {

@@ -17,7 +17,7 @@ The URL is a secret: whoever has it can use it until it expires. haul signs it
 with the secret key of s3://, the key of the storage account of az://, or the
 private key of a service account for gs://.";
 
-/// What a URL allows.
+/// The request that a URL allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MethodArg {
     /// Read the object
@@ -36,7 +36,7 @@ pub(crate) struct PresignArgs {
     /// How long the URL works, at most 7d
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_expiry)]
     pub(crate) expires: u32,
-    /// What it is for: get or put
+    /// The request that the URL allows: get or put
     #[arg(
         long,
         value_name = "METHOD",

@@ -49,7 +49,7 @@ pub(crate) struct PutArgs {
     /// Fail if the file or the object exists
     #[arg(long, help_heading = "Writing")]
     pub(crate) no_clobber: bool,
-    /// Resume an interrupted put of the same stream: skip what is already stored
+    /// Resume an interrupted put of the same stream: skip the parts that are already stored
     #[arg(long, help_heading = "Writing")]
     pub(crate) resume: bool,
     /// Maximum number of parts per object [default: 10000, Azure 50000]

@@ -14,10 +14,10 @@ pub(crate) struct SelectArgs {
     /// Only objects and files of at most SIZE
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Filters")]
     pub(crate) max_size: Option<u64>,
-    /// Only what was modified (an object: stored) at most AGE ago: 90s, 36h, 7d, 2w, 6M, 1y, or since a date
+    /// Only files modified (objects: stored) at most AGE ago: 90s, 36h, 7d, 2w, 6M, 1y, or since a date
     #[arg(long, value_name = "AGE", value_parser = parse_age, help_heading = "Filters")]
     pub(crate) max_age: Option<Timestamp>,
-    /// Only what was modified (an object: stored) at least AGE ago, or before a date
+    /// Only files modified (objects: stored) at least AGE ago, or before a date
     #[arg(long, value_name = "AGE", value_parser = parse_age, help_heading = "Filters")]
     pub(crate) min_age: Option<Timestamp>,
 }

@@ -17,7 +17,7 @@ fn dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots")
 }
 
-/// What the program prints for these arguments.
+/// The output of the program for these arguments.
 fn help(parser: Command, args: &[&str]) -> String {
     match parser.term_width(WIDTH).try_get_matches_from(args) {
         Err(error) if error.exit_code() == 0 => error.to_string(),

@@ -24,7 +24,7 @@ pub(crate) enum VerifyMode {
 /// Options that `copy` and `sync` share.
 #[derive(Debug, Args)]
 pub(crate) struct TransferArgs {
-    /// Show what would be done, change nothing
+    /// Show the changes without making any
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
 
@@ -76,9 +76,9 @@ pub(crate) struct TransferArgs {
     pub(crate) delta: DeltaArgs,
     /// Keep the path of SRC below DST: `-R a/b/c DST` makes DST/a/b/c, and `-R a/./b/c DST` makes DST/b/c
     ///
-    /// As with rsync -R. The directories above get the metadata that they have at SRC. A slash at the beginning is
-    /// dropped, and so is what is before the first `/./`. Filter patterns that begin with a slash begin at the kept
-    /// path. `haul sync -R SRC DST` deletes only below the path of SRC. --files-from keeps its paths in any case.
+    /// As with rsync -R. The directories above get the metadata that they have at SRC. haul drops a slash at the beginning
+    /// and the part before the first `/./`. Filter patterns that begin with a slash begin at the kept path. `haul sync -R
+    /// SRC DST` deletes only below the path of SRC. --files-from keeps its paths in any case.
     #[arg(short = 'R', long, conflicts_with = "index", help_heading = "Transfer")]
     pub(crate) relative: bool,
 

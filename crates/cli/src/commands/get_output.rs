@@ -65,7 +65,7 @@ pub(super) fn get_settings(args: &GetArgs, objects: u64) -> Result<GetSettings> 
     })
 }
 
-/// How a manifest names what is read: as the file that is written.
+/// The name of the stream in a manifest: that of the file that get writes.
 pub(super) fn names(args: &GetArgs) -> Names {
     let written = args.file.as_deref().filter(|path| !is_folder(path)).and_then(Path::file_name);
     written.map_or(Names::Last, |name| Names::Given(name.as_bytes().to_vec()))

@@ -30,7 +30,7 @@ pub(super) struct Opening {
     anew: bool,
 }
 
-/// A stream that is open, and what keeps it so.
+/// An open stream, and the ends and client that keep it open.
 pub(super) struct Opened {
     pub(super) stream: Stream,
     pub(super) ends: Ends,

@@ -17,7 +17,7 @@ use crate::settings::{LinkSettings, Selection, usage};
 /// The entries of one request.
 const PER_REQUEST: usize = 1024;
 
-/// Removes what is at these locations. Returns the number of failures, which are printed.
+/// Removes the entries at these locations. Prints the failures and returns their number.
 ///
 /// # Errors
 /// Errors of the options, of reaching a share, and of a location where nothing is.
@@ -53,7 +53,7 @@ pub(super) fn remove(
     Ok(failed)
 }
 
-/// The removal of what is at one location.
+/// The removal of the entries at one location.
 struct Removal<'a> {
     args: &'a RmArgs,
     source: &'a OpenSource,
@@ -61,7 +61,7 @@ struct Removal<'a> {
     lines: &'a Lines,
 }
 
-/// What was found, in the order of the scan: a folder before what is in it.
+/// The entries that the scan found, in its order: a folder before its content.
 #[derive(Default)]
 struct Found {
     files: Spool<RelPath>,

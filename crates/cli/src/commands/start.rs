@@ -1,4 +1,4 @@
-//! What commands have in common at their start, and commands for several locations.
+//! The common start of commands, and commands for several locations.
 
 use std::sync::Arc;
 

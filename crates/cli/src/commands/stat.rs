@@ -17,7 +17,7 @@ use crate::locations::parse_location;
 use crate::render::{Lines, Stat, print_error, print_line};
 use crate::settings::LinkSettings;
 
-/// Shows what is known of each location. If there are several, the failure of one is printed.
+/// Shows the metadata of each location. If there are several, it prints the failure of one and goes on.
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`] if there is nothing; errors of the options, the store or the host.
@@ -77,7 +77,7 @@ fn entries(at: &Location, ends: &mut Ends, shown: &mut Shown) -> Result<bool> {
     Ok(all)
 }
 
-/// What is scanned: the root alone, or the matches in it.
+/// The scan options: the root alone, or the matches in it.
 fn options(source: &OpenSource) -> ScanOptions {
     let max_depth = Some(u32::from(!source.names.is_empty()));
     // These tell no names, and would say so.
@@ -85,7 +85,7 @@ fn options(source: &OpenSource) -> ScanOptions {
     ScanOptions { max_depth, owner_names, ..ScanOptions::default() }
 }
 
-/// Shows an object, a prefix or a bucket, or what matches.
+/// Shows an object, a prefix, a bucket, or the matches of a pattern.
 fn objects(place: &ObjectPlace, args: &StatArgs, shown: &mut Shown) -> Result<bool> {
     let client = open_alone(place, Side::Source, &args.store, &args.given)?;
     let key = &place.key;

@@ -1,4 +1,4 @@
-//! What `put`, `get`, `ls` and `rm` share: opening stores and showing progress.
+//! Shared by `put`, `get`, `ls` and `rm`: opening stores and showing progress.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

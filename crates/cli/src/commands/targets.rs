@@ -70,7 +70,7 @@ pub(super) struct Opener<'a> {
 }
 
 impl<'a> Opener<'a> {
-    /// With `memory` bytes for the content of each of `streams` streams. Use [`Opener::left`] for what it leaves.
+    /// With `memory` bytes for the content of each of `streams` streams. Use [`Opener::left`] for the rest.
     pub(super) fn new(
         args: &'a PutArgs,
         places: &'a [Location],

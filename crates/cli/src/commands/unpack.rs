@@ -62,7 +62,7 @@ impl Mark {
             Err(error) if error.kind() != Io::NotFound => return Err(failed(&error)),
             Ok(()) | Err(_) => {}
         }
-        // It has to outlive a crash that what is unpacked outlives.
+        // On disk before any unpacked file, so that a crash does not leave files without it.
         let written = File::create_new(&path).and_then(|mut mark| {
             mark.write_all(wanted.as_bytes())?;
             mark.sync_all()?;

@@ -85,7 +85,7 @@ impl Verify {
         mut files_from: Option<Paths>,
     ) -> Result<Report> {
         let mut sources = open_sources(&mut self.ends, at, links)?;
-        // What is equal at DST has the same pages.
+        // Files that are equal at DST have the same pages.
         self.ends.check_pages(None);
         if files_from.is_some() {
             let is_one = sources.len() == 1 && sources.iter().all(|source| source.names.is_empty());

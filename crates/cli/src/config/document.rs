@@ -14,7 +14,7 @@ use crate::args::COMMANDS;
 pub(super) struct Named {
     pub(super) name: String,
     pub(super) origin: Origin,
-    /// What the table says, with the scope of a location.
+    /// The entries of the table, with the scope of a location.
     pub(super) entries: Vec<Entry>,
 }
 

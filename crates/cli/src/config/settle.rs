@@ -14,7 +14,7 @@ use super::sources::Sources;
 use crate::args::{Given, HostOptions, Settled, Typed};
 use crate::locations::split_name;
 
-/// What the settings add to a command line; `None`: nothing.
+/// The words and values that the settings add to a command line; `None` if there are none.
 ///
 /// # Errors
 /// One line that names the file, its line, the cause and the way out.
@@ -58,7 +58,7 @@ pub(crate) fn settle(typed: &Typed<'_>, sources: &Sources) -> Result<Option<Sett
     Ok(adds.then_some(settled))
 }
 
-/// What of a command line decides which settings apply.
+/// The parts of a command line that decide which settings apply.
 fn line(typed: &Typed<'_>) -> Line {
     let mut line = Line { command: typed.command.to_owned(), ..Line::default() };
     let Some(command) = typed.parser.find_subcommand(typed.command) else { return line };

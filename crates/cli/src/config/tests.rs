@@ -1,4 +1,4 @@
-//! Command lines with settings: what they mean together.
+//! Command lines together with settings.
 
 use std::ffi::OsString;
 use std::fs;
@@ -203,7 +203,7 @@ fn words_of_other_tools_count_as_typed() {
     }
 }
 
-/// Every option that settings can give does in a file what it does on the command line.
+/// Every option that settings can give has the same effect in a file as on the command line.
 #[test]
 fn each_option_in_a_file_is_as_on_the_command_line() {
     const VALUES: [&str; 22] = [
@@ -274,7 +274,7 @@ fn each_option_in_a_file_is_as_on_the_command_line() {
     assert!(tried > 200, "{tried} options were tried");
 }
 
-/// What an option does, without the list of what is from settings.
+/// The effect of an option, without the list of values from settings.
 fn without_given(text: &str) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("GivenArgs(") {

@@ -28,7 +28,7 @@ pub(crate) struct ManifestRequest {
     pub(crate) names: Names,
 }
 
-/// How a manifest names what the run reports.
+/// How a manifest names the files of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Names {
     /// By the path relative to the destination.

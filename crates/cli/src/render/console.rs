@@ -52,7 +52,7 @@ pub(crate) struct OutputSettings {
     pub(crate) verbose: bool,
     /// List each change as rsync does.
     pub(crate) itemize: bool,
-    /// What these lines have in common.
+    /// The facts that all these lines depend on.
     pub(crate) items: Items,
     /// JSON on standard output.
     pub(crate) json: bool,
@@ -64,7 +64,7 @@ pub(crate) struct OutputSettings {
     pub(crate) failed: Option<(PathBuf, bool)>,
     /// The manifest to write.
     pub(crate) manifest: Option<ManifestRequest>,
-    /// Dry run: entries are listed with what would be done.
+    /// Dry run: each entry is listed with the action that a run would take.
     pub(crate) dry_run: bool,
     /// Metadata errors are failures.
     pub(crate) strict: bool,
@@ -228,7 +228,7 @@ impl Console {
     /// Logs the error that ends the run before it has a summary.
     pub(crate) fn ended_by(&self, error: &Error) {
         if let Some(log) = &self.log {
-            // The error itself is what the user is told.
+            // The user sees the error of the run; one of the log would hide it.
             let _ = log.end(&error.to_string(), Exit::of_error(error) as u8);
         }
     }

@@ -1,6 +1,6 @@
 //! Text of a limited width.
 
-/// What replaces the text that was cut.
+/// The mark in place of the text that was cut.
 const ELLIPSIS: char = '…';
 
 /// The columns that a character takes on a terminal. Where that depends on the terminal, the higher number: a line that

@@ -19,7 +19,7 @@ const CAUSES: usize = 100;
 /// Entries that failed for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// What failed and why: `read (source): Permission denied`.
+    /// The operation that failed, and the cause: `read (source): Permission denied`.
     pub(crate) cause: String,
     /// The kind of the error.
     pub(crate) kind: ErrorKind,

@@ -6,7 +6,7 @@ use haul_core::{Changes, EntryKind, Preserve};
 
 use super::summary::shown;
 
-/// What the lines of a run have in common.
+/// The facts that all lines of a run depend on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Items {
     /// The destination is not on this machine.
@@ -46,7 +46,7 @@ impl Items {
         Some(format!("{update}{kind}{} {name}{target}", self.attributes(update, done.kind, done.changes)))
     }
 
-    /// The line for the log, which also has what `mv` removes at the source.
+    /// The line for the log, which also has the files that `mv` removes at the source.
     pub(super) fn logged(self, name: &[u8], done: Done<'_>) -> Option<String> {
         match done.action {
             Action::RemovedAtSource => Some(format!("removed at the source: {}", shown(name))),

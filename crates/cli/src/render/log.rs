@@ -49,13 +49,13 @@ impl Log {
         state.held.extend_from_slice(line.as_bytes());
     }
 
-    /// Adds a line and writes what is held.
+    /// Adds a line and writes all lines that are held.
     pub(super) fn line_now(&self, text: &str) {
         self.line(text);
         self.flush();
     }
 
-    /// Writes what is held.
+    /// Writes the lines that are held.
     pub(super) fn flush(&self) {
         self.0.lock().write();
     }

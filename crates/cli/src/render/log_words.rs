@@ -1,4 +1,4 @@
-//! A command line without what may be secret in it.
+//! A command line without the values that may be secret.
 
 use std::ffi::OsString;
 

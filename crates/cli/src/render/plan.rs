@@ -13,7 +13,7 @@ use super::wording::{bytes, count, duration, entries};
 /// Number of parts shown.
 const PARTS: usize = 50;
 
-/// An analysed tree, and what was computed from it.
+/// An analysed tree, and the plan for it.
 pub(crate) struct Planned {
     /// The analysis.
     pub(crate) plan: Plan,

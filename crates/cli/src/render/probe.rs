@@ -121,7 +121,7 @@ impl Measurement {
         text
     }
 
-    /// Rows of the name, the measured value and what it suffices for.
+    /// Rows of the name, the measured value, and the load that it suffices for.
     fn rows(&self) -> Vec<[String; 3]> {
         let mut rows = vec![["what", "measured", "sufficient for"].map(str::to_owned)];
         let mut row = |what: String, measured: String, enough: String| rows.push([what, measured, enough]);

@@ -1,4 +1,4 @@
-//! What `haul stat` shows, as text and JSON.
+//! The output of `haul stat`, as text and JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use super::json::line;
 use super::listed::{kind_and_target, time};
 use super::wording::{bytes, count};
 
-/// What is known of one entry or object.
+/// The metadata of one entry or object.
 #[derive(Default, Serialize)]
 #[serde(tag = "type", rename = "stat")]
 pub(crate) struct Stat {

@@ -71,7 +71,7 @@ pub(crate) fn other_store_settings(shared: &StoreSettings, given: &GivenArgs) ->
     other_stores(given).into_iter().map(|own| with_own(shared, own)).collect()
 }
 
-/// The settings of all stores with what a named location has of its own. Credentials of one kind replace the other kind.
+/// The settings of all stores, overridden by those of a named location. Credentials of one kind replace the other kind.
 fn with_own(shared: &StoreSettings, own: &StoreOptions) -> StoreSettings {
     let or = |own: &Option<String>, shared: &Option<String>| own.clone().or_else(|| shared.clone());
     let is_anonymous = own.no_sign_request == Some(true);

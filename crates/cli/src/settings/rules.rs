@@ -20,11 +20,11 @@ const MAX_DEPTH: usize = 32;
 /// The most bytes of a file whose rules are split at white space.
 const MAX_WORDS: u64 = 16 * 1024 * 1024;
 const MERGE_RSYNC_FILTERS: &[u8] = b"dir-merge /.rsync-filter";
-/// What the file `CACHEDIR.TAG` of a cache begins with (bford.info/cachedir).
+/// The first bytes of the file `CACHEDIR.TAG` of a cache (bford.info/cachedir).
 const CACHE_SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 const READ: &str = "read the rules";
 
-/// What CVS ignores, as rsync has it.
+/// The files that CVS ignores, by rsync's list.
 const CVS: &[u8] = b"RCS SCCS CVS CVS.adm RCSLOG cvslog.* tags TAGS .make.state .nse_depinfo *~ #* .#* ,* _$* *$ *.old \
     *.bak *.BAK *.orig *.rej .del-* *.a *.olb *.o *.obj *.so *.exe *.Z *.elc *.ln core .svn/ .git/ .hg/ .bzr/";
 
@@ -161,7 +161,7 @@ impl Reader {
         parse_file(text, format, &mut |parsed| self.take(parsed).map_err(Failed)).map_err(|failed| failed.0)
     }
 
-    /// What CVS ignores: its own list, and those of the user.
+    /// The files that CVS ignores: its own list, and those of the user.
     fn cvs(&mut self, format: &Format) -> Result<()> {
         // `!` in one of the lists clears these, not the rules of the command line.
         let before = std::mem::take(&mut self.items);

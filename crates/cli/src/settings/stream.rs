@@ -107,7 +107,7 @@ fn refuse_of_stores(
         ("ca-cert", address.ca_cert.is_some()),
         ("insecure-http", address.insecure_http),
     ];
-    // What the settings say is for all runs.
+    // Settings are for all runs, so only typed options are refused.
     let typed = options.iter().chain(&addresses).find(|(name, is_given)| *is_given && !given.has(name));
     let Some((name, _)) = typed else { return Ok(()) };
     let error = usage(&format!("use --{name}"), "it is for object stores, and this is a file");

@@ -21,7 +21,7 @@ use crate::values::Chown;
 pub(crate) struct TransferSettings {
     /// Filters. The rules are relative to the transfer: see [`haul_core::filter::Rules::below`].
     pub(crate) scan: ScanOptions,
-    /// What the destination does.
+    /// The options of the destination.
     pub(crate) sink: SinkOptions,
     /// Trust in the source.
     pub(crate) trust: TrustRequest,

@@ -7,7 +7,7 @@ use haul_job::TrustRequest;
 use super::transfer::{changes, preserve, scan_options, trust};
 use crate::args::VerifyArgs;
 
-/// What a copy with the same options would make of the source.
+/// The settings of `verify`: it compares DST with the result that a copy with the same options would have.
 pub(crate) struct VerifySettings {
     /// Filters. The rules are relative to the transfer: see [`haul_core::filter::Rules::below`].
     pub(crate) scan: ScanOptions,

@@ -6,7 +6,7 @@ use super::format::Merge;
 use super::rule::Rule;
 use crate::path::RelPath;
 
-/// What the rules of files are relative to.
+/// The directory that the rules of a file are relative to.
 #[derive(Clone, Debug)]
 pub(super) enum Base {
     /// A directory at or below the root.

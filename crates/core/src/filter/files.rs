@@ -55,7 +55,8 @@ impl RulesReader<'_> {
     }
 }
 
-/// Reads the file of rules that was found at a path, with the operation that reads slices. What is no file has no rules.
+/// Reads the file of rules that was found at a path; `read` reads its slices. A directory or a special file has no
+/// rules.
 ///
 /// # Errors
 /// [`ErrorKind::Usage`] if the file is too long, [`ErrorKind::Unsupported`] if it is a symbolic link; the error of the

@@ -5,7 +5,7 @@ use serde_bytes::ByteBuf;
 
 use super::rule::Sides;
 
-/// What a rule begins with.
+/// The prefixes that rules may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Prefixes {
     /// A rule of the full language, as of `--filter`.
@@ -22,10 +22,10 @@ pub enum Prefixes {
     },
 }
 
-/// How rules are written, and what they are unless they say otherwise.
+/// The syntax of rules, and the properties that they have unless a rule states others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Format {
-    /// What a rule begins with.
+    /// The prefixes that the rules may have.
     pub prefixes: Prefixes,
     /// Rules end at white space instead of line ends, and there are no comments (`w`).
     pub words: bool,

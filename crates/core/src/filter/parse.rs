@@ -4,7 +4,7 @@ use super::format::{Format, Merge, Prefixes};
 use super::rule::{Rule, Sides};
 use crate::path::MAX_PATH_LEN;
 
-/// What a text of the language says.
+/// The meaning of a text in the language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// A rule.
@@ -15,7 +15,7 @@ pub enum Parsed {
     Merge(Merge),
     /// Read a file in each directory.
     DirMerge(Merge),
-    /// The names that CVS ignores. What is read for them has this format.
+    /// Exclude the names that CVS ignores. The lists of these names have this format.
     Cvs(Format),
 }
 

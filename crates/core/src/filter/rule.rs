@@ -1,4 +1,4 @@
-//! One rule: a pattern, and what becomes of the entries that it matches.
+//! One rule: a pattern, and its effect on the entries that it matches.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +7,10 @@ use super::pattern;
 /// The sides that a rule applies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sides {
-    /// It selects what is copied, and protects the rest from deletion.
+    /// It selects the entries to copy, and protects the rest from deletion.
     #[default]
     Both,
-    /// It selects what is copied (hide, show).
+    /// It selects the entries to copy (hide, show).
     Source,
     /// It protects from deletion (protect, risk).
     Destination,
@@ -34,11 +34,11 @@ pub struct Rule {
     pub pattern: Vec<u8>,
     /// Where it applies.
     pub sides: Sides,
-    /// It matches what the pattern does not match (`!`).
+    /// It matches the paths that the pattern does not match (`!`).
     pub negated: bool,
     /// The pattern is matched against the absolute path (`/`).
     pub absolute: bool,
-    /// It does not protect what is in a directory that is deleted (`p`).
+    /// It does not protect the entries of a directory that is deleted (`p`).
     pub perishable: bool,
 }
 

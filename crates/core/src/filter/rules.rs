@@ -1,4 +1,4 @@
-//! The rules of a run, and what they say of an entry.
+//! The rules of a run, and their decision about an entry.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ pub enum Item {
 pub struct Rules {
     /// The list. It names each file of directories once.
     pub items: Vec<Item>,
-    /// Whether the rules select what is copied ([`Sides::Source`]; also the default) or protect from deletion
+    /// Whether the rules select the entries to copy ([`Sides::Source`]; also the default) or protect from deletion
     /// ([`Sides::Destination`]).
     pub side: Sides,
     /// The name of the root in the transfer; empty if only the contents of the root are transferred.
@@ -35,7 +35,7 @@ pub struct Rules {
     pub ignores_perishable: bool,
 }
 
-/// What is outside of a root: its absolute path, and files in the directories above it.
+/// The absolute path of a root, and the files of rules in the directories above it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Above {
     /// The absolute path of the root.

@@ -1,4 +1,4 @@
-//! What rules say of entries, with files of rules in a tree.
+//! Decisions of rules about entries, with files of rules in a tree.
 
 use std::collections::BTreeMap;
 

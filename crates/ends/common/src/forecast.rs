@@ -156,7 +156,7 @@ mod tests {
     /// The folders below a folder of this depth, and the files in it.
     type Tree = fn(usize, u64) -> (u64, u64);
 
-    /// Walks a tree as the ends do. Returns what was found and what was expected after each folder, and all entries.
+    /// Walks a tree as the ends do. Returns the found and the expected entries after each folder, and the total.
     fn walk(tree: Tree) -> (Vec<(u64, Option<u64>)>, u64) {
         let forecast = Forecast::default();
         let (mut open, mut found, mut seen, mut number) = (vec![0], 1, Vec::new(), 0);

@@ -33,9 +33,9 @@ impl<W> Frontier<W> {
         self.changed.notify_all();
     }
 
-    /// Takes some of the work: `share` of the number of items, at least one. Waits, after a call of `idle`, while there
-    /// is none and other threads may add some. `None` when all is done or stopped. The caller must report the end of
-    /// what it took with [`done`](Self::done).
+    /// Takes some of the work: `share` of the number of items, at least one. Waits, after a call of `idle`, while
+    /// there is none and other threads may add some. `None` when all is done or stopped. The caller must call
+    /// [`done`](Self::done) at the end of the work that it took.
     pub fn take(&self, share: impl Fn(usize) -> usize, idle: impl FnOnce()) -> Option<Vec<W>> {
         let mut idle = Some(idle);
         let mut state = self.state.lock();

@@ -1,6 +1,7 @@
-//! The parts that several ends use: caches, digests in batches, directories at the end of a run, names without case, the
-//! work of walks and what they still expect, warnings about metadata, thread pools; and of trees on servers that are asked
-//! about many entries at a time the walk, offers, and large files that are staged.
+//! The parts that several ends use: caches, digests in batches, directories at the end of a run, names without case,
+//! the work of walks and the number of entries that they still expect, warnings about metadata, and thread pools. The
+//! ends that ask a server about many entries at a time also share the walk, the answers to offers, and staged large
+//! files.
 
 pub mod cache;
 pub mod digests;

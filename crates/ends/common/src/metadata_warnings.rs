@@ -11,7 +11,7 @@ use haul_core::{MetaNote, RelPath};
 pub struct MetadataWarnings(Mutex<HashMap<(String, String), MetaNote>>);
 
 impl MetadataWarnings {
-    /// Counts an entry whose metadata `what` could not be kept because of `cause`.
+    /// Counts the entry at `path`: the end could not keep this kind of metadata because of `cause`.
     pub fn note(&self, what: &str, cause: &str, path: &RelPath) {
         let mut warnings = self.0.lock();
         let warning = warnings.entry((what.to_owned(), cause.to_owned())).or_insert_with(|| MetaNote {

@@ -25,9 +25,9 @@ impl MadeDirs {
 pub struct Case<'a, A> {
     /// The offer.
     pub offer: &'a Offer,
-    /// What the end knows of the entry at its place, if there is one.
+    /// The attributes of the existing entry at its path, if there is one.
     pub now: Option<A>,
-    /// What is to be done about the content.
+    /// The decision about the content.
     pub verdict: Verdict,
     /// The answer, once there is one.
     pub answer: Option<Result<Answer>>,
@@ -138,8 +138,8 @@ pub fn make_dirs<A>(
     Ok(())
 }
 
-/// Answers all other offers: files need their content, and what else is left would be created in a dry run. `prepare`
-/// finds the slices that interrupted runs left of large files.
+/// Answers the offers that are still open: files need their content; a dry run would create the other entries.
+/// `prepare` finds the slices that interrupted runs left of large files.
 ///
 /// # Errors
 /// That of `prepare`.

@@ -1,11 +1,11 @@
-//! A tree on a server, of which many entries are asked for at a time.
+//! A tree on a server. One call may ask about many entries.
 
 use std::sync::Arc;
 
 use haul_core::filter::{Above, DirRules, Filter, RulesReader, look_above};
 use haul_core::{Batch, BatchData, Digest, Entry, Error, ErrorKind, RelPath, Result, Sha256, Side};
 
-/// What a server does for a tree, and what follows from that.
+/// The operations of a tree on a server. Those with a body use the others.
 pub trait ServerTree: Sync + Sized {
     /// The end that it is.
     fn side(&self) -> Side;

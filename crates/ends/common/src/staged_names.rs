@@ -26,8 +26,8 @@ impl StagedNames {
     }
 }
 
-/// What no run can resume of what was `found`, unless it is `active`: staged files without a journal, and journals without
-/// a staged file.
+/// The `found` files that no run can resume and that are not `active`: staged files without a journal, and journals
+/// without a staged file.
 pub fn stale<P: AsRef<[u8]> + Clone + Eq + Hash>(found: &HashSet<P>, active: &HashSet<P>) -> Vec<P> {
     let paths: HashSet<&[u8]> = found.iter().map(AsRef::as_ref).collect();
     let is_alone = |path: &[u8]| {

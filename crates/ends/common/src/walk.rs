@@ -24,7 +24,7 @@ pub struct Walk<'a, T, P> {
     top: DirRules,
     visit: ScanVisit<'a>,
     folders: Frontier<Folder<P>>,
-    /// What is still to be found.
+    /// The number of entries that the walk still has to find.
     pub forecast: Forecast,
 }
 
@@ -32,7 +32,7 @@ pub struct Walk<'a, T, P> {
 pub struct Folder<P> {
     /// Its path.
     pub path: RelPath,
-    /// What else the end has to know of it.
+    /// The end's own data about it.
     pub place: P,
     /// The filter rules of its parent, then its own.
     pub rules: DirRules,
@@ -200,7 +200,7 @@ impl<'a, T: ServerTree, P: Send> Walk<'a, T, P> {
         self.hand_over_all(&mut batch);
     }
 
-    /// Hands over what was found, if it is enough.
+    /// Hands over the batch, if it is full.
     pub fn hand_over(&self, batch: &mut ScanBatch) {
         if batch.entries.len() + batch.errors.len() >= BATCH {
             self.hand_over_all(batch);

@@ -26,7 +26,7 @@ const DEEPEST: usize = 1 << 18;
 pub(crate) struct Backups {
     suffix: Vec<u8>,
     dir: Option<BackupDir>,
-    /// The hashes of the paths that this run has backed up. What this run made there is no older version.
+    /// The hashes of the paths that this run has backed up. An entry that this run made there is no older version.
     done: Mutex<HashSet<u128>>,
 }
 
@@ -78,7 +78,7 @@ impl Backups {
         Ok(Self { suffix: backup.suffix.clone(), dir, done: Mutex::default() })
     }
 
-    /// Makes backups of what is replaced or removed in `root`.
+    /// Makes a backup of each entry in `root` before it is replaced or removed.
     pub(crate) fn serve(self, root: &mut Root) {
         root.before_replacing(move |root, at, path, hash| self.keep(root, at, path, hash));
     }
@@ -197,7 +197,7 @@ pub(crate) fn decided(of: &Place, base: impl Fn(&Place) -> Result<Base>) -> Resu
     Ok(if is_inside { Place { root: PlaceRoot::Inside(name.clone()), ..exactly } } else { exactly })
 }
 
-/// Makes `to` another name of the entry at `at`, in place of what has that name.
+/// Makes `to` another name of the entry at `at`, and replaces an entry with that name.
 fn link(at: &At, to: &At) -> rustix::io::Result<()> {
     let link_to = |name: &At| {
         name.dir.ops.one();

@@ -1,11 +1,11 @@
 //! The local file system as a source and a sink.
 //!
-//! From bottom to top: `path` resolves paths to names in directories that are held open. `tree` is a root with what the
-//! run knows about the file systems below it. `meta` reads, compares and sets metadata. `walk` finds the entries,
-//! `read` reads and hashes their content. `delta` reuses unchanged pages of older versions of files. `stage` writes
-//! files under staging names, with journals of what is durable. `commit` syncs them and renames them into place.
-//! `network_fs` is done on network file systems only. `source` and `sink` serve the engine. The metadata of directories
-//! comes last (`haul_ends::dirs`).
+//! From bottom to top: `path` resolves paths to names in directories that are held open. `tree` is a root with the
+//! facts that the run knows about the file systems below it. `meta` reads, compares and sets metadata. `walk` finds
+//! the entries, `read` reads and hashes their content. `delta` reuses unchanged pages of older versions of files.
+//! `stage` writes files under staging names, with journals of the durable slices. `commit` syncs them and renames
+//! them into place. `network_fs` is for network file systems only. `source` and `sink` serve the engine. The sink
+//! sets the metadata of directories last (`haul_ends::dirs`).
 
 mod backups;
 mod commit;

@@ -25,7 +25,7 @@ pub(crate) struct Removals {
 /// # Errors
 /// `PermissionDenied` if the file system is mounted read-only.
 pub(crate) fn check_writable(root: &Root) -> Result<()> {
-    // What else prevents it is an error of each entry.
+    // Any other obstacle is an error of each entry.
     let Ok(at) = root.at(&RelPath::root()) else { return Ok(()) };
     match rustix::fs::fstatvfs(&at.dir) {
         Ok(vfs) if vfs.f_flag.contains(StatVfsMountFlags::RDONLY) => {

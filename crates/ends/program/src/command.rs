@@ -18,11 +18,11 @@ const OF_A_SHELL: &[u8] = b" \t\n|&;<>()$`";
 /// How a program is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Run {
-    /// On the machine of the user, whose terminal it has: what it reads and prints beside the stream is that of haul.
+    /// On the machine and terminal of the user: beside the stream, it has the standard input and output of haul.
     Here,
-    /// As [`Run::Here`], but haul's standard output is taken: what it prints counts as its standard error.
+    /// As [`Run::Here`], but haul's standard output is taken: the program's output counts as its standard error.
     Quietly,
-    /// For another machine: it has no input beside the stream, and what it prints counts as its standard error.
+    /// For another machine: it has no input beside the stream, and its output counts as its standard error.
     There,
 }
 

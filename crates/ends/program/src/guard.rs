@@ -57,7 +57,7 @@ impl Guard {
         }
     }
 
-    /// What the system does when this process is killed.
+    /// Closes the input of the guard, as the system does when this process is killed.
     #[cfg(test)]
     pub(crate) fn abandon(mut self) {
         self.child.stdin = None;
@@ -65,7 +65,7 @@ impl Guard {
         self.ended = true;
     }
 
-    /// The program has ended: the guard ends alone, and what the program has left running runs on.
+    /// The program has ended: ends the guard alone. Processes that the program has left run on.
     pub(crate) fn end(mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

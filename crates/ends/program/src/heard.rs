@@ -1,4 +1,4 @@
-//! What a program writes to its standard error, until somebody has taken it.
+//! The text that a program writes to its standard error, until somebody has taken it.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -69,7 +69,7 @@ impl Heard {
         self.changed.notify_all();
     }
 
-    /// The text from this offset on; waits for a moment if there is none. What is before it is dropped.
+    /// The text from this offset on; waits for a moment if there is none. Drops the text before the offset.
     pub(crate) fn said(&self, from: u64) -> Said {
         let mut state = self.state.lock();
         let taken = usize::try_from(from.saturating_sub(state.start)).unwrap_or(usize::MAX);

@@ -1,8 +1,9 @@
-//! What a program reads, as a sink of one stream.
+//! The standard input of a program, as a sink of one stream.
 //!
-//! Slices arrive in any order and are written in theirs. One is answered when the program has taken it, so a caller that
-//! limits what is in flight limits what is held here. The program sees the end of its input only when the caller has
-//! compared the digest of the whole stream and calls [`Sink::finish`]. In any other case it is killed.
+//! Slices arrive in any order; the sink writes them in the order of the stream. It answers a slice when the program
+//! has taken it, so a caller that limits the slices in flight limits the slices that the sink holds. The program sees
+//! the end of its input only when the caller has compared the digest of the whole stream and calls [`Sink::finish`].
+//! In any other case the sink kills it.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -58,7 +59,7 @@ struct State {
     finishing: bool,
     /// This end of its input is closed.
     closed: bool,
-    /// The other end of its input, to see what it has left there.
+    /// The other end of its input, to see how many bytes it has left there.
     unread: Option<File>,
     exit: Option<ExitStatus>,
     finished: bool,
@@ -194,9 +195,9 @@ impl Shared {
         }
     }
 
-    /// Closes the input of the program: what holds the other copy of it, and then what the caller holds.
+    /// Closes the input of the program: lets the guard close its copy; then the caller closes `input`.
     fn close(&self, mut state: haul_core::sync::MutexGuard<'_, State>, input: &File) {
-        // Opened for what the program leaves unread; where there is no /proc, nobody looks.
+        // Opened to count the bytes that the program leaves unread; without /proc, nobody counts them.
         let other = format!("/proc/self/fd/{}", input.as_raw_fd());
         state.unread = OpenOptions::new().read(true).open(other).ok();
         drop(state);

@@ -1,8 +1,8 @@
-//! What a program writes, as a source of one stream.
+//! The standard output of a program, as a source of one stream.
 //!
-//! One thread reads ahead. A slice is kept until so many later ones were asked for that the reader must have it: a lost
-//! connection costs a second read of it. The newest slice is held back until it is known whether it is the last one,
-//! and the last one until the program has succeeded.
+//! One thread reads ahead. It keeps a slice until the reader has asked for so many later ones that it must have this
+//! one: after a lost connection, the reader asks for a slice again. The source holds the newest slice back until it
+//! knows whether it is the last one, and the last one until the program has succeeded.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;

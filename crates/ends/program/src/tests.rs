@@ -214,7 +214,7 @@ fn a_program_that_ends_early_answers_what_waits_and_what_comes() {
         let all = bytes(6 * SLICE_LEN as usize);
         for order in [&[0, 1, 3, 4][..], &[2, 5]] {
             for (at, answer) in write(&sink, &all, order).iter().take(order.len()) {
-                // What fits into the pipe may be taken.
+                // Content that fits into the pipe may count as taken.
                 assert!(answer.is_err() || at == 0, "{text} {at}");
                 let text = answer.err().map(|error| error.to_string());
                 assert!(text.is_none_or(|text| text.contains(cause)), "{cause}");

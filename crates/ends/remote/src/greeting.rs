@@ -1,4 +1,4 @@
-//! The greeting on a connection: Hello and Welcome, and what to make of other output.
+//! The greeting on a connection: Hello and Welcome, and the error for other output.
 
 use std::sync::Arc;
 use std::time::Duration;

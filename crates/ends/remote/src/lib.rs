@@ -7,7 +7,8 @@
 //!
 //! From the bottom up:
 //!
-//! * `connection`, `state`, `session`, `requests`: the connections, what they owe, and the requests on them;
+//! * `connection`, `state`, `session`, `requests`: the connections, the answers that they owe, and the requests on
+//!   them;
 //! * `greeting`, `direct`, `admit`, `reader`: how a connection is opened, greeted and read;
 //! * `supervisor`, `tuner`, `straggler`, `hint`: who opens, watches and replaces connections, and how many there are;
 //! * `peer`, `root`, `source`, `sink`, `parts`, `watch`: the calls of the contract as requests;

@@ -22,7 +22,7 @@ const ON_ALL: usize = 40;
 const LEAST: u64 = 16 * 1024;
 /// How many seconds the messages in flight should take, so that the end of a measurement is quick on a slow link.
 const AHEAD: f64 = 0.8;
-/// How often to check what has arrived.
+/// How often to check the number of bytes that have arrived.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long to skip after a connection was opened, while its window grows.
 const GROWING: Duration = Duration::from_millis(500);

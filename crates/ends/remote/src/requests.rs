@@ -11,8 +11,8 @@ use super::connection::Connection;
 use super::session::Session;
 use super::state::{OnReply, Pending, Pick, Reply};
 
-/// On how many connections one request may be lost before it fails: the request may be what kills them. If all
-/// connections are cut at once, a request may meet each of them before they are found dead, and be cut off again
+/// On how many connections one request may be lost before it fails: the request itself may kill them. If all
+/// connections are cut at once, a request may go over each of them before haul finds them dead, and be cut off again
 /// meanwhile.
 pub(super) const ATTEMPTS: u32 = 10;
 

@@ -41,7 +41,7 @@ impl Root {
         self.watch.hung(&self.peer.session, self.id, timeout)
     }
 
-    /// What the program of this root has said from this offset on.
+    /// The text that the program of this root has written to its standard error, from this offset on.
     ///
     /// # Errors
     /// If the remote end cannot be asked.
@@ -49,7 +49,7 @@ impl Root {
         self.peer.ask(&Request::Said { root: self.id, from }, only!(Said))
     }
 
-    /// What this root, a source, has found out about pages.
+    /// The results of the page checks of this root, a source.
     ///
     /// # Errors
     /// If the remote end cannot be asked.

@@ -1,4 +1,4 @@
-//! A session: what the threads of a [`super::Peer`] share, and how it begins and ends.
+//! A session: the state that the threads of a [`super::Peer`] share, and how it begins and ends.
 //!
 //! The requests are in `requests`, the state behind the lock in `state`. Only these three files lock it.
 
@@ -19,7 +19,7 @@ use super::straggler::Seen;
 /// How long to wait for a remote end that has nothing left to do.
 const GOODBYE: Duration = Duration::from_millis(20);
 
-/// What the supervisor finds when it wakes up.
+/// The state that the supervisor finds when it wakes up.
 pub(super) struct Wakeup {
     pub(super) connections: Vec<Arc<Connection>>,
     /// Whether more connections are wanted.
@@ -28,7 +28,7 @@ pub(super) struct Wakeup {
     pub(super) is_cut_off: bool,
 }
 
-/// What the supervisor needs to know to open further connections.
+/// The facts that decide how the supervisor opens further connections.
 pub(super) struct Dialing {
     pub(super) direct: Direct,
     /// Connections of the kind that carries content.
@@ -37,7 +37,7 @@ pub(super) struct Dialing {
     pub(super) round_trip: Option<Duration>,
 }
 
-/// What went over the connections that carry content, for the tuner.
+/// The progress of the connections that carry content, for the tuner.
 pub(super) struct Progress {
     /// Bytes since the session began.
     pub(super) moved: u64,
@@ -50,7 +50,7 @@ pub(super) struct Progress {
     pub(super) is_remote: bool,
 }
 
-/// What the threads of a peer share.
+/// The state that the threads of a peer share.
 pub(super) struct Session {
     pub(super) dialer: Box<dyn Dial>,
     pub(super) ways: Ways,
@@ -152,7 +152,7 @@ impl Session {
         self.lock().roots.remove(&root);
     }
 
-    /// The requests that open what is open.
+    /// The requests to open the roots that are open now.
     pub(super) fn roots(&self) -> Vec<Request> {
         self.lock().roots.values().cloned().collect()
     }
@@ -162,7 +162,7 @@ impl Session {
         self.lock().session
     }
 
-    /// What the remote end answered about direct connections.
+    /// The answer of the remote end about direct connections.
     pub(super) fn answer(&self) -> Option<DirectAnswer> {
         self.lock().answer.clone()
     }
@@ -260,7 +260,7 @@ impl Session {
         last.unwrap_or_else(|| self.unreachable("the connection was lost"))
     }
 
-    /// What decides how many connections to open.
+    /// The facts that decide how many connections to open.
     pub(super) fn dialing(&self) -> Dialing {
         let state = self.lock();
         let is_direct = matches!(state.direct, Direct::On(_));
@@ -277,7 +277,7 @@ impl Session {
         self.lock().count(true)
     }
 
-    /// What was moved, for the tuner.
+    /// The progress of content until now, for the tuner.
     pub(super) fn progress(&self) -> Progress {
         let mut state = self.lock();
         Progress {
@@ -371,7 +371,8 @@ impl Session {
         self.free.notify_all();
     }
 
-    /// Closes the writing direction of all connections, gives the remote end `timeout` to exit, and kills what is left.
+    /// Closes the writing direction of all connections, gives the remote end `timeout` to exit, and kills the
+    /// connections that are left.
     pub(super) fn close(&self, timeout: Duration) {
         let (connections, idle) = {
             let mut state = self.lock();
@@ -425,7 +426,7 @@ pub(super) mod tests {
         }
     }
 
-    /// What a session reports of a search for a direct connection.
+    /// The notes of a session about a search for a direct connection.
     fn noted(explains: bool, found: std::result::Result<Route, Vec<String>>) -> Vec<String> {
         let notes = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&notes);

@@ -201,7 +201,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Asks again for a lost part, unless it was lost too often: it may be what kills the connections.
+    /// Asks again for a lost part, unless it was lost too often: the part itself may kill the connections.
     fn ask_again(&mut self, part: u64, error: Error) -> Result<()> {
         let lost = self.lost.entry(part).or_default();
         *lost += 1;

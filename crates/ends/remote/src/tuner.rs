@@ -92,7 +92,7 @@ impl Tuner {
             return;
         }
         if !waited || connections < self.active {
-            // What is measured now says nothing about the number.
+            // A measurement now would say nothing about the number of connections.
             self.measured = 0;
             self.bytes = 0;
             return;

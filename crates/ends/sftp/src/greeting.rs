@@ -18,7 +18,7 @@ use super::server::Server;
 /// Greets the server. The answers are to be read by a thread of its own, with [`Conn::listen`].
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidData`] if what answers is no SFTP server that haul can use; else what the pipes report.
+/// [`io::ErrorKind::InvalidData`] if no SFTP server that haul can use answers; else the error of the pipes.
 pub(super) fn greet(
     pipes: Pipes,
     name: &str,

@@ -30,8 +30,8 @@ use super::state::{PRIVATE, SftpSink};
 use super::stream;
 use super::tree::file_mode;
 
-/// Finds what interrupted runs left of these files, and returns the slices to keep, as ranges. Removes files that are
-/// of no use.
+/// Finds the staged files and journals that interrupted runs left of these files, and returns the slices to keep, as
+/// ranges. Removes staged files and journals without a slice to keep.
 pub(super) fn prepare(sink: &SftpSink, files: &[&Case<'_, Attrs>]) -> Result<Vec<Result<Vec<Range<u32>>>>> {
     let mut all = Vec::with_capacity(files.len());
     for Case { offer: Offer { entry, .. }, now, .. } in files {
@@ -60,7 +60,7 @@ pub(super) fn prepare(sink: &SftpSink, files: &[&Case<'_, Attrs>]) -> Result<Vec
     Ok(all)
 }
 
-/// What an interrupted run has left behind.
+/// The slices that an interrupted run has left.
 struct Left {
     /// Whether there is a staged file or a journal.
     found: bool,
@@ -206,7 +206,7 @@ fn stage(
     large.lock().made = true;
     let (start, len) = (slice.start(), slice.len_in(entry.len));
     let written = data.extents.last().map_or(0, |e| u64::from(e.start) + u64::from(e.len));
-    // What an interrupted run has left of a longer stream is cut off.
+    // Cuts off the rest of a longer stream that an interrupted run has staged.
     let is_end = entry.is_stream() && !entry.is_growing();
     let hole = written < len || is_end;
     if hole {

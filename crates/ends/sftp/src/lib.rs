@@ -2,13 +2,13 @@
 //!
 //! The connections are ssh processes with the `sftp` subsystem at the other end. From the bottom up:
 //!
-//! * `packet`, `checks`, `pipe`: the protocol, what an answer may be, and the pipes of an ssh process;
+//! * `packet`, `checks`, `pipe`: the protocol, the checks of answers, and the pipes of an ssh process;
 //! * `reply`, `server`, `conn`, `pipeline`, `greeting`: requests and answers on one connection;
 //! * `pool`, `session`: the connections to one server;
 //! * `tree`, `meta`: names and metadata at the server;
 //! * `listing`, `walk`, `open_files`, `read`, `source`: reading;
-//! * `compare`, `large_file`, `state`, `small`, `large`, `offer`, `remove`, `sink`: what is needed, how it is staged,
-//!   checked and renamed into place, and what is removed.
+//! * `compare`, `large_file`, `state`, `small`, `large`, `offer`, `remove`, `sink`: which content the sink needs, how
+//!   it stages and checks files and renames them into place, and how it removes entries.
 //!
 //! A server answers requests in their order, so haul pipelines them: requests that depend on no answer are sent
 //! without waiting, and cost one round trip together, however many files they are about. A batch of small files takes

@@ -223,7 +223,7 @@ impl Change<'_> {
     }
 }
 
-/// What became of the owner of one entry.
+/// The state of one entry after its owner was set.
 struct Owned {
     /// Whether the owner is right now.
     is_right: bool,

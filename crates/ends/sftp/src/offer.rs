@@ -1,5 +1,5 @@
-//! Answers offers: compares entries, creates those without content, and says what content is needed. Each step is one
-//! pipeline for all offers.
+//! Answers offers: compares entries, creates those without content, and finds the content that the sink needs. Each
+//! step is one pipeline for all offers.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! Open files at the server, closed when what was asked of them is answered.
+//! Open files at the server: haul closes them when the server has answered the requests for them.
 
 use super::conn::{Conn, Handles};
 use super::packet::Request;

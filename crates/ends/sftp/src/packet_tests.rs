@@ -42,7 +42,7 @@ fn a_write_counts_the_data_that_follows() {
     assert!(bytes.ends_with(&1000_u32.to_be_bytes()));
 }
 
-/// What a server would answer, and what is read from it.
+/// Packets that a server would send, and the responses that haul reads from them.
 fn samples() -> Vec<(Vec<u8>, Response)> {
     let mode = [0, 0, 0, 4, 0, 0, 0x41, 0xed];
     let attrs = Attrs { mode: Some(0o40755), ..Attrs::default() };

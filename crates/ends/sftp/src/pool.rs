@@ -129,7 +129,7 @@ impl Pool {
         }
     }
 
-    /// What the server can do.
+    /// The extensions and limits of the server.
     pub(super) fn server(&self) -> Result<Server> {
         Ok(self.pick()?.server.clone())
     }

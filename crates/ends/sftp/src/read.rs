@@ -107,7 +107,7 @@ pub(super) fn ask_for(pipeline: &mut Pipeline<'_>, handle: &[u8], start: u64, le
     }
 }
 
-/// What the answers to [`ask_for`] were.
+/// A summary of the answers to [`ask_for`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     /// All bytes came; else the file is shorter.

@@ -1,4 +1,4 @@
-//! What an SFTP server can do: its extensions and its limits.
+//! The extensions and limits of an SFTP server.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const FEW_HANDLES: usize = 64;
 /// Handles to keep for journals and listings, if the server has that many.
 const SPARE_HANDLES: u64 = 64;
 
-/// What a server can do.
+/// The extensions and limits of a server.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Server {
     pub(super) posix_rename: bool,

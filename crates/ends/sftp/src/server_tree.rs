@@ -1,4 +1,4 @@
-//! What the server does for a tree.
+//! The operations of a tree at the server.
 
 use std::sync::Arc;
 

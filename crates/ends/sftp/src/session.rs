@@ -23,7 +23,7 @@ pub struct Limits {
 pub struct Sftp {
     pub(super) pool: Arc<Pool>,
     pub(super) buffers: BufferPool,
-    /// Whether the person was told that the server does not check what arrives.
+    /// Whether haul has told the user that the server does not check the content that arrives.
     pub(super) warned: AtomicBool,
 }
 

@@ -31,9 +31,9 @@ pub(super) fn compare(
     Err(sink.tree.fault(ErrorKind::Corrupt, "compare", &entry.path, cause))
 }
 
-/// Has to be called before a slice is written. If that changes what the journal names, the journal is removed first:
-/// the content is not read back, so no record may outlive its content. The next record begins a new journal, with what
-/// is known of this stream.
+/// The caller must call this before it writes a slice. If the journal has a record of the slice, removes the journal
+/// first: haul does not read the content back, so no record may outlive its content. The next record begins a new
+/// journal, with the slices of this stream that have a proof.
 pub(super) fn will_differ(sink: &SftpSink, large: &LargeFile, slice: Slice) -> Result<()> {
     let opening = |progress: &mut Progress| progress.is_journal_busy();
     {

@@ -45,7 +45,7 @@ pub(super) fn file_mode(attrs: &Attrs) -> Option<u32> {
 pub(super) struct Tree {
     pub(super) sftp: Arc<Sftp>,
     pub(super) side: Side,
-    /// What is done with symbolic links below the root.
+    /// The treatment of symbolic links below the root.
     pub(super) links: Links,
     /// The directory that holds the root.
     dir: Vec<u8>,
@@ -288,9 +288,9 @@ impl Tree {
         }
     }
 
-    /// Lets the owner write into the directories above these entries, as far as their modes forbid it; their own modes
-    /// are set again at the end. What was refused is worth another try then: somebody else may have done the same
-    /// just before.
+    /// Lets the owner write into the directories above these entries, as far as their modes forbid it; their own
+    /// modes are set again at the end. The caller repeats the refused operation even if no mode had to change:
+    /// somebody else may have changed it just before.
     pub(super) fn unlock<'a>(&self, conn: &Conn, paths: impl IntoIterator<Item = &'a RelPath>) -> Result<()> {
         let mut dirs = BTreeSet::new();
         for path in paths {

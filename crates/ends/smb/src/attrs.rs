@@ -1,4 +1,4 @@
-//! What a server tells of a file: attributes, length and times.
+//! The attributes, length and times of a file, as a server reports them.
 
 use haul_core::Timestamp;
 use smb2::msg::close::CloseResponse;
@@ -26,7 +26,7 @@ pub(super) const TIME_UNIT: u32 = 100;
 /// The units of a time in a second.
 const UNITS: i128 = 10_000_000;
 
-/// What a server tells of a file. Times are in units of 100 ns since 1601.
+/// The attributes, length and times of a file, as a server reports them. Times are in units of 100 ns since 1601.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Attrs {
     pub(super) flags: u32,

@@ -46,7 +46,7 @@ impl Conn {
     /// Connects, logs in once, and connects to the share.
     ///
     /// # Errors
-    /// `Unreachable`: with [`Retry::Again`] if the server could not be reached, else what it refuses.
+    /// `Unreachable`: with [`Retry::Again`] if haul could not reach the server, else with the refusal as the cause.
     pub(super) async fn open(login: &Login) -> Result<Self> {
         let host = &login.server.host;
         let port = login.server.port.unwrap_or(PORT);

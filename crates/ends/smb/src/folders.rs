@@ -1,4 +1,4 @@
-//! What directories hold: one listing answers for all of their names.
+//! The entries of directories: one listing of a directory answers for all of its names.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,7 @@ impl Names {
     }
 }
 
-/// What this run has learned of the directories of a destination.
+/// The known state of the directories of a destination.
 #[derive(Default)]
 pub(super) struct Folders {
     /// The names of the source.
@@ -121,7 +121,7 @@ impl Folders {
         self.touch(path);
     }
 
-    /// What is known of an entry; `None` if the server has to be asked.
+    /// The known state of an entry; `None` if haul has to ask the server.
     fn seen(&self, path: &RelPath) -> Option<Seen> {
         let listed = self.listed.lock();
         let names = listed.folders.get(&path.parent()?)?.as_ref()?;
@@ -288,7 +288,7 @@ impl Folders {
     }
 }
 
-/// What a listing tells of a name.
+/// The state of a name in a listing.
 enum Seen {
     Is(Attrs),
     Missing,
@@ -296,7 +296,7 @@ enum Seen {
     HasOther,
 }
 
-/// What was found of some names.
+/// The result of [`Folders::look`].
 pub(super) struct Looked {
     /// One result for each name.
     pub(super) found: Vec<Result<Option<Attrs>, Fault>>,

@@ -1,5 +1,5 @@
-//! The negotiation: the library does not say that it can encrypt, and Samba then does not. So the request is changed on
-//! its way, and the hash that protects the negotiation is made of what was sent.
+//! The negotiation: the library does not say that it can encrypt, and Samba then does not. So haul changes the
+//! request on its way, and computes the hash that protects the negotiation from the messages as they were sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +60,7 @@ impl TransportReceive for Wire {
     }
 }
 
-/// Connects. With the connection comes what has to be called to negotiate.
+/// Connects. The caller must call [`Greeting::negotiate`] of the returned greeting next.
 pub(super) async fn connect(
     address: &str,
     host: &str,

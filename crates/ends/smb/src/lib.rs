@@ -7,8 +7,8 @@
 //! * `server`, `runtime`, `session`: all connections to a share. Async code ends there: everything else blocks;
 //! * `names`, `attrs`, `named`, `tree`, `listing`, `entries`: names and metadata on the share;
 //! * `read`, `rules`, `walk`, `remove`, `source`: reading;
-//! * `folders`, `meta`, `state`, `large_file`, `large`, `small`, `offer`, `link`, `sink`: what is needed, how it is staged
-//!   and renamed into place.
+//! * `folders`, `meta`, `state`, `large_file`, `large`, `small`, `offer`, `link`, `sink`: which content the sink
+//!   needs, and how it stages files and renames them into place.
 //!
 //! A request is a chain of commands in one frame, such as create, write, set times, close. Commands of a chain refer to
 //! the file that its first command opens, so nothing outlives a chain: after a lost connection, each unanswered one is

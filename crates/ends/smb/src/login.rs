@@ -32,7 +32,7 @@ impl Credentials {
     /// at their beginning are comments.
     ///
     /// # Errors
-    /// What is wrong, without the content of the file.
+    /// The mistake in the file, without the content of the file.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut found = Self::default();
         for (at, line) in text.lines().enumerate() {

@@ -1,4 +1,4 @@
-//! Answers offers: compares entries, creates directories, and says what content is needed.
+//! Answers offers: compares entries, creates directories, and finds the content that the sink needs.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -85,7 +85,7 @@ fn can_hold(entry: &Entry) -> bool {
     entry.is_file() || entry.is_dir()
 }
 
-/// Answers what the options exclude, and what a share cannot hold.
+/// Answers the offers of entries that the options exclude or that a share cannot hold.
 fn leave_out(sink: &SmbSink, case: &mut Case<'_>, lacking: &HashMap<RelPath, bool>) {
     case.leave_out(&sink.options, lacking);
     if !case.is_open() {

@@ -125,7 +125,7 @@ impl Reading {
         };
         self.failed = failed;
         if self.failed.is_some() {
-            // What failed leaves no bytes behind.
+            // A failed read leaves no bytes in the buffer.
             let len = content.bytes().len() as u64;
             content.truncate((len - self.got) as usize);
         }

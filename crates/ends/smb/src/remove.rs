@@ -35,8 +35,8 @@ async fn remove_one(tree: &Tree, path: &RelPath) -> Result<(), Fault> {
     }
 }
 
-/// Removes what is at a path on the share. What may not be changed is made changeable first, as on a file system of
-/// Unix, where the directory alone decides.
+/// Removes the entry at a path on the share. If it is a read-only file, clears that attribute and tries again: as
+/// on a file system of Unix, the mode of a file does not prevent its removal.
 pub(super) async fn remove_at(tree: &Tree, remote: &str) -> Result<(), Fault> {
     let chain = [Step::open(remote, Kind::Any, DELETE), Step::remove(), Step::close()];
     match tree.run(&chain).await?.all_ok() {

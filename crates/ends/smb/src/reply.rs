@@ -1,4 +1,4 @@
-//! The answers to a chain, and what they mean.
+//! The answers to a chain, and their meaning.
 
 use haul_core::{Error, ErrorKind, Result, Retry, Side};
 use smb2::Frame;

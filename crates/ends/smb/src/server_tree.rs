@@ -1,4 +1,4 @@
-//! What the share does for a tree.
+//! The operations of a tree on the share.
 
 use std::sync::Arc;
 

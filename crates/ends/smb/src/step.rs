@@ -39,7 +39,7 @@ const LINK: u8 = 11;
 const DISPOSITION: u8 = 13;
 const END_OF_FILE: u8 = 20;
 
-/// What a chain opens.
+/// The kind of entry that a chain opens.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
@@ -91,12 +91,12 @@ impl Step {
         Self::new(Command::Create, request)
     }
 
-    /// Opens what exists.
+    /// Opens an existing entry.
     pub(super) fn open(path: &str, kind: Kind, access: u32) -> Self {
         Self::create(path, kind, access, CreateDisposition::FileOpen)
     }
 
-    /// Creates what does not exist.
+    /// Creates an entry that does not exist.
     pub(super) fn make(path: &str, kind: Kind, access: u32) -> Self {
         Self::create(path, kind, access, CreateDisposition::FileCreate)
     }
@@ -195,12 +195,12 @@ impl Step {
         Self::set(LINK, name_buffer(to, replaces))
     }
 
-    /// Removes what is open.
+    /// Removes the open entry.
     pub(super) fn remove() -> Self {
         Self::set(DISPOSITION, vec![1])
     }
 
-    /// Closes what the chain opened, and asks for its attributes.
+    /// Closes the entry that the chain opened, and asks for its attributes.
     pub(super) fn close() -> Self {
         Self::close_of(FileId::SENTINEL)
     }

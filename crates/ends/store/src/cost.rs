@@ -122,7 +122,7 @@ impl Bill {
         // The parts and the completion.
         cost.put += u64::from(cut(len, client.terms().max_parts).1) + 1;
         if !client.terms().metadata_at_end {
-            // The creation of the upload, and the sidecar with the check of what has its name.
+            // The creation of the upload, the sidecar, and the check of an object with the name of the sidecar.
             cost.put += 2;
             cost.get += 1;
         }

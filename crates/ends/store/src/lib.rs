@@ -1,11 +1,11 @@
 //! Trees in object stores: one object for each file, link and special file, and one for each directory, whose key ends
 //! in a slash.
 //!
-//! Read `names` and `metadata` (what an object records of a file) first, then `tree` (keys and paths), `metadata_cache`
-//! (what this run has learned), `prefetch` (content that came with the metadata). Reading: `walk`, `listing_entry` (the
-//! entries of a listing), `read`, `source_state`, `source`. Writing: `listing` (what exists), `offer` (what has to be
-//! sent), `small`, `large` and `upload_part` (content), `server_side_copy` and `links`, `remove`, `sink_state`, `sink`.
-//! `cost` estimates the requests.
+//! Read `names` and `metadata` (the metadata of a file in its object) first, then `tree` (keys and paths),
+//! `metadata_cache` (the metadata that this run has asked for), `prefetch` (content that came with the metadata).
+//! Reading: `walk`, `listing_entry` (the entries of a listing), `read`, `source_state`, `source`. Writing: `listing`
+//! (the existing names), `offer` (the content that the sink needs), `small`, `large` and `upload_part` (content),
+//! `server_side_copy` and `links`, `remove`, `sink_state`, `sink`. `cost` estimates the requests.
 //!
 //! Nothing is staged: a store shows an object only when it is complete. Each request occupies one thread, and there are
 //! up to hundreds of them.

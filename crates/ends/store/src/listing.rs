@@ -34,7 +34,7 @@ pub(super) struct FolderNames {
     blocked: AtomicBool,
 }
 
-/// What a listing says about a name.
+/// The state of a name in a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ListedName {
     /// The length of the object of this name, if there is one.
@@ -48,7 +48,7 @@ pub(super) struct ListedName {
 pub(super) struct NotListed;
 
 impl FolderNames {
-    /// What the page says about the entry at `path`, which is in this directory.
+    /// The state of the entry at `path`, which is in this directory, on the page.
     pub(super) fn seen(&self, tree: &Tree, path: &RelPath) -> ListedName {
         let name = tree.encode(path.name());
         let object = self.objects.get(&name).copied();

@@ -401,7 +401,7 @@ mod tests {
         assert_eq!(names(&own), [("mode".to_owned(), "100644".to_owned())]);
         let there = object(&Entry { mode: 0o600, uid: 8, xattrs: Vec::new(), ..entry.clone() }, true);
         assert!(super::is_same(&there, &entry, &none) && !is_same(&there, &entry));
-        // An update of the rest keeps what is there.
+        // An update of other metadata keeps the recorded metadata.
         let other = Preserve { xattrs: true, ..none };
         assert!(!super::is_same(&there, &entry, &other));
         let own = ObjectMetadata { kind, entry: &entry, digest: None, preserve: &other, there: Some(&there) };

@@ -38,7 +38,7 @@ pub(super) struct LargeFileCheck {
 pub(super) struct SourceState {
     pub(super) tree: Tree,
     pub(super) detail: Detail,
-    /// What is at the root, once it was looked up.
+    /// The kind of the root, once it was looked up.
     at_root: OnceLock<RootKind>,
     pub(super) buffers: BufferPool,
     pub(super) cache: MetadataCache,
@@ -69,7 +69,7 @@ impl SourceState {
         }
     }
 
-    /// What is at the root.
+    /// The kind of the root.
     pub(super) fn at_root(&self) -> Result<RootKind> {
         match self.at_root.get() {
             Some(at) => Ok(*at),

@@ -19,7 +19,7 @@ pub(super) struct Tree {
     is_folder: bool,
 }
 
-/// What is at the root.
+/// The kind of the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RootKind {
     Nothing,
@@ -69,7 +69,7 @@ impl Tree {
         format!("/{}", self.root)
     }
 
-    /// Looks up what is at the root.
+    /// Looks up the kind of the root.
     pub(super) fn at_root(&self) -> Result<RootKind> {
         if self.root.is_empty() {
             return Ok(RootKind::Folder);

@@ -14,7 +14,7 @@ use haul_store::Detail;
 use haul_testkit::conformance::{End, Keeps, Subject, ThroughEnds};
 use haul_testkit::store::{Habits, SmallStore};
 
-/// A bucket keeps what is noted with each object, and neither inodes nor holes.
+/// A bucket keeps the metadata of each object, but neither inodes nor holes.
 fn keeps() -> Keeps {
     Keeps {
         sparse: false,

@@ -39,7 +39,7 @@ pub(crate) struct Standing {
     pub(crate) is_copying: bool,
     /// The scan has ended.
     pub(crate) scan_done: bool,
-    /// The copy has held the scan back; before, the scan took more from what the copy could use.
+    /// The copy has held the scan back. Before that, the scan used more of the resources that the copy could use.
     pub(crate) scan_held: bool,
     /// The entries that the scan found, and those that it expects.
     pub(crate) found: Work,
@@ -64,9 +64,9 @@ pub(crate) struct Estimator {
     /// Seconds in which content was copied.
     copying_seconds: f64,
     copying: Throughput,
-    /// Whether the scan was held back, whether it has ended, and whether all entries are compared. The scan and the
-    /// comparison take from what the copy could use. Also whether what is left is mostly large files: then the cost of a
-    /// file does not matter any more.
+    /// Whether the scan was held back, whether it has ended, and whether all entries are compared: the scan and the
+    /// comparison use resources that the copy could use. The last value is whether mostly large files are left: then
+    /// the cost of a file no longer matters.
     beside: (bool, bool, bool, bool),
     /// The first entries were compared. Before that, time passes for the scan.
     has_compared: bool,

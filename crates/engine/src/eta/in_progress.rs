@@ -7,14 +7,14 @@ use super::throughput::Work;
 
 /// The most of a batch that may be done while it has no outcome.
 const MOST: f64 = 0.99;
-/// What the times of a batch weigh beside those of the next one.
+/// The weight of the times of a batch, if those of the next batch weigh 1.
 const OLDER: f64 = 0.95;
 
-/// Batches without an outcome. A worker can have one for many seconds, and the outcome comes only at its end. So the part
-/// of it that is done is estimated, from the time that others took.
+/// Batches without an outcome. A worker can have a batch for many seconds, and the outcome comes only at its end. So
+/// `done` estimates the part of the batch that is done, from the time that other batches took.
 ///
-/// What workers have sent to another machine waits there behind other batches. Of such a batch only the share of the
-/// worker's time in the time to the outcome is done, and only of as many batches as workers have at once.
+/// A batch that a worker has sent to another machine waits there behind other batches. So only the share of the time of
+/// the worker in the time to the outcome counts as done, and only for as many batches as workers have at once.
 #[derive(Debug, Default)]
 pub(crate) struct InProgress {
     batches: HashMap<usize, Batch>,

@@ -1,4 +1,4 @@
-//! Simulated copies: what the estimator says at each moment, against what was left. Time is a number here.
+//! Simulates copies, and compares each estimate with the seconds that were left. The time is a number, not a clock.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ const QUEUE: f64 = 8192.0;
 const STEP: f64 = 0.005;
 const LOOK: f64 = 0.2;
 
-/// A copy: its tree, and what limits it.
+/// A copy: its tree, and its limits.
 #[derive(Clone, Copy)]
 struct Copy {
     /// The number of small files and the bytes of each.
@@ -53,7 +53,7 @@ const SMALL: Copy = Copy { small: (40_000.0, 2048.0), ..COPY };
 const LARGE: Copy = Copy { large: 3072.0 * MIB, ..COPY };
 const MIXED: Copy = Copy { small: (15_000.0, 2048.0), large: 2048.0 * MIB, ..COPY };
 
-/// What a worker has to do of its batch.
+/// The batch of a worker, and the work that is left of it.
 #[derive(Clone, Copy, Default)]
 struct Batch {
     whole: Work,
@@ -83,7 +83,7 @@ impl Copy {
         let (mut queued_small, mut was_small, mut next_look, mut now) = (0.0_f64, false, LOOK, 0.0);
         loop {
             now += STEP;
-            // Compare: what is up to date first, then the large file, then the small ones.
+            // Compare: first the entries that are up to date, then the large file, then the small ones.
             let at_most = (now - self.start).max(0.0) * self.compared.0;
             while compared < total.files
                 && compared + self.compared.1.min(total.files - compared) <= at_most + 1e-6

@@ -1,4 +1,4 @@
-//! The queue itself: what is added, in which order it is taken, and which threads wait.
+//! The queue itself: adding files, the order in which workers take them, and the threads that wait.
 
 use haul_core::sync::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -41,7 +41,7 @@ pub(crate) struct Queue {
     has_compared: AtomicBool,
 }
 
-/// What a worker takes.
+/// The work that a worker takes.
 pub(crate) struct Work {
     pub(crate) batch: Arc<Batch>,
     /// The pages that the destination has of it, if it is a compared slice.

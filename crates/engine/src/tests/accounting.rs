@@ -16,7 +16,7 @@ use crate::{CopyOptions, Delete};
 /// Names of which some are below others.
 const NAMES: [&str; 12] = ["a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/a", "d/e/b", "f", "f/a", "f/b"];
 
-/// What an entry is.
+/// A kind of entry in the trees of the tests.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Small,

@@ -1,5 +1,5 @@
-//! A source and a sink in memory. They keep entries but no content: what `content` sets stands for the content of a
-//! file.
+//! A source and a sink in memory. They keep entries but no content: the number that `content` sets stands for the
+//! content of a file.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;

@@ -15,7 +15,7 @@ fn with_inode(entry: Entry, ino: u64) -> Entry {
     Entry { ino, ctime: Some(Timestamp { sec: 5, nsec: 7 }), ..entry }
 }
 
-/// Copies, then removes what may be removed. Returns both reports.
+/// Copies, then removes the source entries that may be removed. Returns both reports.
 fn moved(setup: &mut Setup, options: CopyOptions) -> (Report, Report) {
     let entries = Arc::new(ConfirmedEntries::default());
     let dry_run = options.dry_run;

@@ -1,4 +1,4 @@
-//! What the options of a copy change.
+//! The effects of the options of a copy.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -69,7 +69,7 @@ fn matches(ends: &mut Ends, pattern: &Location, links: Links) -> Result<Vec<Loca
     }
     let mut all = Vec::with_capacity(found.len());
     for at in found.into_iter().map(|path| with_path(pattern, path)) {
-        // What follows the last wildcard may be missing.
+        // The components after the last wildcard may not exist.
         if is_certain || exists(ends, &at, links)? {
             all.push(at);
         }
@@ -99,7 +99,7 @@ fn entries_in(ends: &mut Ends, dir: &Location, pattern: &[u8], links: Links) -> 
             if failure.path.is_root() {
                 failed.lock().get_or_insert(failure.error);
             } else if is_match(pattern, failure.path.name()) {
-                // The copy reports what is wrong with it.
+                // The copy reports the error.
                 names.add(failure.path.name(), false);
             }
         }

@@ -55,7 +55,7 @@ fn without_sidecars(names: Names) -> Vec<String> {
     keys.into_iter().filter(|key| !beside.contains(key)).collect()
 }
 
-/// What one page of a listing has that matches a pattern.
+/// The matches of a pattern on one page of a listing.
 #[derive(Debug, Default)]
 pub struct MatchingPage {
     /// Objects that match, or that may be sidecars of matching ones ([`KeyPattern::matches`] tells which), in the order
@@ -74,7 +74,7 @@ pub struct KeyPattern<'a> {
     dirs: Vec<String>,
     /// The last component with a wildcard.
     name: &'a str,
-    /// What follows: nothing, or a slash and components without wildcards.
+    /// The rest of the pattern: nothing, or a slash and components without wildcards.
     rest: &'a str,
 }
 
@@ -113,7 +113,7 @@ impl<'a> KeyPattern<'a> {
         all && parts.next().is_none()
     }
 
-    /// Passes what matches to `visit`, page by page, until it breaks.
+    /// Passes the matches to `visit`, page by page, until `visit` breaks.
     ///
     /// # Errors
     /// Those of the requests and of `visit`.
@@ -130,7 +130,7 @@ impl<'a> KeyPattern<'a> {
         Ok(())
     }
 
-    /// What the directories of a page have under the rest of the pattern.
+    /// Finds the objects and directories at the rest of the pattern, below the directories of a page.
     fn behind(&self, page: &MatchingPage) -> Result<MatchingPage> {
         let mut behind = MatchingPage::default();
         for dir in &page.prefixes {
@@ -180,7 +180,7 @@ impl<'a> KeyPattern<'a> {
     }
 }
 
-/// What is before the last component with a wildcard, that component, and what follows it.
+/// Splits a pattern into the part before the last component with a wildcard, that component, and the rest.
 fn split(pattern: &str) -> (&str, &str, &str) {
     let last = pattern.rfind(['*', '?', '[']).unwrap_or_default();
     let begin = pattern[..last].rfind('/').map_or(0, |slash| slash + 1);

@@ -1,4 +1,4 @@
-//! Opens what a command reads: a source, or all that match a pattern.
+//! Opens the source that a command reads, or all sources that match a pattern.
 
 use std::slice;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub struct OpenSource {
     pub source: Arc<dyn Source>,
     /// The location of its root.
     pub at: Location,
-    /// The names of the matches in the directory; empty if the root is what is read.
+    /// The names of the matches in the directory; empty if the command reads the root.
     pub names: Vec<RelPath>,
     /// Whether the root is a directory.
     pub is_dir: bool,

@@ -14,16 +14,16 @@ pub enum Level {
     Bad,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How grave it is.
     pub level: Level,
-    /// What was looked at.
+    /// The subject of the check.
     pub what: &'static str,
-    /// What was found.
+    /// The state that the check found.
     pub found: String,
-    /// What to do about it.
+    /// The advice to the user, if there is a problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }

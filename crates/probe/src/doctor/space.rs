@@ -5,8 +5,9 @@ use haul_core::probe::Space;
 use super::finding::{Finding, size};
 use crate::survey::Counts;
 
-/// Compares the needs of a tree with the free space. `there` is what exists under the destination's root: it is
-/// replaced file by file or kept, so it needs no further space. `complete` says whether the whole tree was counted.
+/// Compares the needs of a tree with the free space. `there` counts the entries under the destination's root: a copy
+/// replaces them file by file or keeps them, so they need no further space. `complete` says whether the whole tree was
+/// counted.
 #[must_use]
 pub fn examine_space(space: &Space, needs: &Counts, there: &Counts, complete: bool) -> Vec<Finding> {
     let bytes = needs.bytes.saturating_sub(there.bytes);

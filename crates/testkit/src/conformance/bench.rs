@@ -1,4 +1,4 @@
-//! What a case works with: an end with an empty place, and entries to put there.
+//! The bench of a case: an end with an empty place, and entries to put there.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -16,7 +16,7 @@ use super::world::{OpenSink, OpenSource, World};
 
 /// An end with an empty place: there is no root yet.
 pub struct Subject {
-    /// What is behind the end.
+    /// The tree behind the end.
     pub world: Box<dyn World>,
     /// Opens the source under test.
     pub source: OpenSource,
@@ -24,7 +24,7 @@ pub struct Subject {
     pub sink: OpenSink,
 }
 
-/// What a case works with.
+/// The end of a case, with its properties and with buffers.
 pub(super) struct Bench {
     pub(super) subject: Subject,
     pub(super) keeps: Keeps,

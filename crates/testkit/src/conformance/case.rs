@@ -1,4 +1,4 @@
-//! A case: one promise, what the end must keep for it, and the function that tests it.
+//! A case: one promise, the properties that an end needs for it, and the function that tests it.
 
 use super::bench::Bench;
 use super::keeps::Keeps;

@@ -92,7 +92,7 @@ pub(super) fn write(sink: &dyn Sink, data: BatchData) -> Vec<Result<Outcome>> {
     receiver.recv_timeout(TIME).expect("the write is answered")
 }
 
-/// What became of the only slice of a batch.
+/// Writes a batch of one slice; its outcome.
 pub(super) fn write_one(sink: &dyn Sink, data: BatchData) -> Result<Outcome> {
     let mut outcomes = write(sink, data);
     assert_eq!(outcomes.len(), 1, "one outcome for each slice");

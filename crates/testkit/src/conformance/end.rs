@@ -23,9 +23,9 @@ pub type Known = (&'static str, &'static str);
 /// An end to be held to its promises.
 #[derive(Clone)]
 pub struct End {
-    /// What it is called in the message.
+    /// Its name in the message.
     pub name: &'static str,
-    /// What it can hold.
+    /// The properties that it keeps.
     pub keeps: Keeps,
     /// The promises that it is known to break.
     pub known: &'static [Known],

@@ -1,7 +1,7 @@
-//! What an end can hold.
+//! The properties that an end keeps.
 
-/// What an end keeps of an entry, and what it can do. [`Keeps::everything`] is a file system of this machine; an end
-/// that keeps less says so field by field.
+/// The properties of an entry that an end keeps, and the abilities of the end. [`Keeps::everything`] is a file system
+/// of this machine; an end that keeps less clears the fields that it lacks.
 #[derive(Clone, Copy, Debug)]
 pub struct Keeps {
     /// Modification times of files to the nanosecond; else whole seconds.

@@ -1,8 +1,8 @@
 //! The promises of [`haul_core::Source`] and [`haul_core::Sink`] as cases that every end runs.
 //!
-//! An [`End`] names an end, states in [`Keeps`] what it can hold, and makes a [`Subject`] for each case: an empty place
-//! and the functions that open it. [`End::check_source`] and [`End::check_sink`] run all cases, and name every case
-//! that failed in one message. A case that needs more than the end keeps is skipped.
+//! An [`End`] names an end, states in [`Keeps`] the properties that it keeps, and makes a [`Subject`] for each case: an
+//! empty place and the functions that open it. [`End::check_source`] and [`End::check_sink`] run all cases, and name
+//! every case that failed in one message. They skip a case that needs more than the end keeps.
 
 mod bench;
 mod capabilities;

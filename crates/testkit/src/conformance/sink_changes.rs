@@ -1,4 +1,4 @@
-//! What a sink tells about the entries that differ.
+//! The changes that a sink reports for entries that differ.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a sink promises of content: checked, complete before it has its name, answered once.
+//! The promises of a sink for content: it is checked, complete before it has its name, and answered once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -224,7 +224,7 @@ fn an_empty_batch_is_answered(bench: &Bench) {
     assert_eq!(write(&*bench.sink(), files_of(&bench.pool, &[])), []);
 }
 
-/// Writes an entry and gives what is there then.
+/// Writes an entry; the entry that is then behind the end.
 fn kept(bench: &Bench, entry: &Arc<Entry>) -> Entry {
     bench.put_root();
     let sink = bench.sink();

@@ -1,4 +1,4 @@
-//! What a sink promises of names without content of their own: further names, removals, and directories at the end.
+//! The promises of a sink for names without content: hard links, removals, and directories at the end of a run.
 
 use std::sync::Arc;
 

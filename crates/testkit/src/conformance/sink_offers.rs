@@ -1,4 +1,4 @@
-//! What a sink promises to answer to offers, under each option.
+//! The answers to offers that a sink promises, under each option.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a sink promises of files that an interrupted run has left unfinished.
+//! The promises of a sink for files that an interrupted run has left unfinished.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a sink with [`haul_core::SinkCaps::growing`] promises of streams, whose length is known at their end.
+//! The promises of a sink with [`haul_core::SinkCaps::growing`] for streams, whose length is known at their end.
 
 use std::sync::Arc;
 
@@ -164,7 +164,7 @@ fn what_is_left_of_a_stream_counts_only_if_it_is_the_same(bench: &Bench) {
 }
 
 fn a_later_sink_completes_what_an_earlier_one_has_stored(bench: &Bench) {
-    // The process of the sink was started again within one put, which sends only what was not answered.
+    // The process of the sink was started again within one put, which sends only the slices without an answer.
     let content = bytes("stream", LEN);
     if !interrupted(bench, &content) {
         return;

@@ -1,4 +1,4 @@
-//! What a source promises of content: slices, proofs and digests.
+//! The promises of a source for content: slices, proofs and digests.
 
 use std::sync::Arc;
 use std::thread;
@@ -166,7 +166,7 @@ fn fails(bench: &Bench, change: impl FnOnce(&Entry)) -> ErrorKind {
     let source = bench.source();
     let entries = vec![bench.seen(&*source, "changed"), bench.seen(&*source, "good")];
     change(&entries[0]);
-    // Some ends remember what they have looked up for the sake of one run: the change is seen by those who open anew.
+    // Some ends cache their lookups for one run; only a source that is opened later sees the change.
     let batch = Batch { entries, slices: vec![Slice::whole(0, 0), Slice::whole(1, 0)], again: false };
     let data = bench.source().read(&Arc::new(batch)).unwrap();
     let good: &SliceData = data.slices[1].as_ref().expect("the other file is read");

@@ -1,4 +1,4 @@
-//! What a source promises of its root, of scans and of lookups.
+//! The promises of a source for its root, for scans and for lookups.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -260,7 +260,7 @@ fn a_scan_expects_about_as_many_entries_as_there_are(bench: &Bench) {
         ControlFlow::Continue(())
     });
     let (found, expected) = (found.into_inner() as u64, expected.into_inner());
-    // Other threads of the scan may report what this one expects.
+    // A sum may count entries twice: other threads of the scan may have reported the entries that this one expects.
     assert!(result.is_ok() && expected <= found * 2, "{result:?} {found} {expected}");
 }
 

@@ -1,4 +1,4 @@
-//! What is behind an end: a case arranges it and looks at it without the end.
+//! The tree behind an end, which a case prepares and inspects without the end.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -103,7 +103,7 @@ impl OnDisk {
     }
 }
 
-/// Writes what is no zero, so that the rest is a hole.
+/// Writes only the blocks that hold data, so that blocks of zeros are holes.
 fn write_sparse(file: &File, content: &[u8]) {
     file.set_len(content.len() as u64).unwrap();
     for (at, block) in content.chunks(4096).enumerate() {
@@ -277,7 +277,7 @@ impl World for ThroughEnds {
             |name: &RelPath| path.is_root() || name.as_bytes().starts_with(&[path.as_bytes(), b"/"].concat());
         let mut names: Vec<_> = self.names().into_iter().filter(|name| below(name)).collect();
         names.push(path.clone());
-        // What is in a directory sorts after it.
+        // The entries of a directory sort after it.
         names.sort();
         names.reverse();
         for gone in (self.sink)(&SinkOptions::default()).remove(&names).unwrap() {

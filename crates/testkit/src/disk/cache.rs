@@ -1,4 +1,4 @@
-//! The state of a disk with a volatile write cache: what is written, what is durable, and what goes wrong.
+//! The state of a disk with a volatile write cache: its current blocks, its durable blocks, and its faults.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ impl DiskFault {
     }
 }
 
-/// Whether a block of `data` is content of a file, which is told by what it is: see [`content::fill`].
+/// Whether a block of `data` is file content, which has the pattern of [`content::fill`].
 fn holds_content(data: &[u8]) -> bool {
     data.chunks(BLOCK).any(content::is_filled)
 }
@@ -283,7 +283,7 @@ impl Cache {
         self.heal();
     }
 
-    /// What was durable is what there is; no fault is left.
+    /// Turns the power on. After a cut, the disk has its durable blocks. No fault is left.
     pub(super) fn power_on(&mut self) {
         if self.off {
             self.current.clone_from(&self.durable);
@@ -297,7 +297,7 @@ impl Cache {
         self.current.clone()
     }
 
-    /// Puts back what [`Cache::snapshot`] gave, durably.
+    /// Puts back the blocks of a [`Cache::snapshot`], durably.
     pub(super) fn restore(&mut self, blocks: &Blocks) {
         self.durable.clone_from(blocks);
         self.current.clone_from(blocks);

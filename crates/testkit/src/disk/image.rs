@@ -135,7 +135,7 @@ impl Filesystem for Image {
     }
 
     fn flush(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
-        // A close; what flushes the disk's cache is a sync.
+        // This is a close; only a sync flushes the cache of the disk.
         reply.ok();
     }
 

@@ -10,7 +10,7 @@
 //! disk.cut_at(Trigger::Flush(3), Keep::Random(7));
 //! // ... a program writes below disk.path(); kill whatever still has files open there, then:
 //! disk.remount();
-//! // ... what is there now is what the power cut has left.
+//! // ... the file system now has the state after the power cut.
 //! disk.fail(DiskFault::of(DiskOp::Write).content_only().skip(5).times(20));
 //! // ... a run that is to fail
 //! disk.heal();
@@ -73,7 +73,7 @@ impl CrashDisk {
     #[must_use]
     pub fn new(kind: FileSystem, bytes: u64) -> Self {
         let options = match kind {
-            // The journal is written each second, not each fifth: what is to be lost is there sooner.
+            // The journal is written each second instead of every 5, so that a cut can lose a commit sooner.
             FileSystem::Ext4 | FileSystem::Ext4Seconds => "commit=1",
             // A copy of an image has the same identity.
             FileSystem::Xfs => "nouuid",
@@ -155,8 +155,8 @@ impl CrashDisk {
         self.image.lock().is_off()
     }
 
-    /// Unmounts it, turns the power on if it was cut, and mounts what is durable. Without a cut this is a clean
-    /// unmount, after which nothing of the file system is in memory.
+    /// Unmounts it, turns the power on if it was cut, and mounts the durable blocks. Without a cut this is a clean
+    /// unmount, and the kernel keeps nothing of the file system in memory.
     ///
     /// # Panics
     /// If a process still uses it, or the file system does not come up.
@@ -170,7 +170,7 @@ impl CrashDisk {
         }
     }
 
-    /// Notes what is on the disk, for [`CrashDisk::restore`].
+    /// Saves the content of the disk for [`CrashDisk::restore`].
     ///
     /// # Panics
     /// If a process still uses it.
@@ -180,7 +180,7 @@ impl CrashDisk {
         self.mount();
     }
 
-    /// Puts back what was there at the last [`CrashDisk::save`], or an empty file system, with the power on.
+    /// Puts back the content of the last [`CrashDisk::save`], or an empty file system, and turns the power on.
     ///
     /// # Panics
     /// If a process still uses it.
@@ -279,7 +279,7 @@ impl CrashDisk {
 
 impl Drop for CrashDisk {
     fn drop(&mut self) {
-        // Also after a panic: what was written is of no use any more, and nothing may wait for it.
+        // Nobody needs the unflushed writes any more, even after a panic, and nothing may wait for them.
         self.image.lock().cut_now(Keep::None);
         if self.device.is_some() && unmount(self.path(), UnmountFlags::empty()).is_err() {
             let _ = unmount(self.path(), UnmountFlags::DETACH);

@@ -51,7 +51,7 @@ pub enum Call {
     Finish,
 }
 
-/// What a fault does to a call.
+/// The effect of a fault on a call.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// The call as a whole fails.
@@ -76,14 +76,14 @@ impl Effect {
     }
 }
 
-/// A fault: which calls, and what happens to them.
+/// A fault: the calls that it affects, and its effect.
 #[derive(Clone, Debug)]
 pub struct EndFault {
     /// The kind of call.
     pub call: Call,
     /// The numbers of the calls of this kind, from 0.
     pub which: Range<u64>,
-    /// What happens.
+    /// The effect on these calls.
     pub effect: Effect,
 }
 

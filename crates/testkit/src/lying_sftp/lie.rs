@@ -7,7 +7,7 @@ use std::path::Path;
 /// A [`Field`], and the list of all, by which one is found by its name.
 macro_rules! fields {
     ($($(#[$what:meta])* $field:ident,)*) => {
-        /// What of an answer is changed. `number` and `bytes` are those of the [`Lie`].
+        /// The change of an answer. `number` and `bytes` are those of the [`Lie`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Field {
             $($(#[$what])* $field,)*
@@ -20,7 +20,7 @@ macro_rules! fields {
 fields! {
     /// The length field of the packet is `number`.
     Length,
-    /// The length field is larger by `number` than what follows.
+    /// The length field is larger by `number` than the length of the packet.
     LengthBeyond,
     /// The kind of the packet is `number`.
     Kind,
@@ -62,7 +62,7 @@ fields! {
     Name,
     /// The first name has the length `number`.
     NameLength,
-    /// What `ls -l` would print of the first name is `bytes`.
+    /// The line of `ls -l` for the first name is `bytes`.
     Shown,
     /// One more name, `bytes`, of a file of 5 bytes.
     MoreFile,
@@ -78,7 +78,7 @@ fields! {
     Others,
     /// A listing does not end before `number` parts of 250 KiB of short names have come.
     Stuffed,
-    /// The flags of the metadata are `number`, and what they tell of is not there.
+    /// The flags of the metadata are `number`, and the fields that they announce are missing.
     Flags,
     /// The metadata tell nothing.
     Bare,
@@ -111,7 +111,7 @@ pub struct Lie {
     pub asked: String,
     /// Whether every such answer is a lie, or only the first one of all connections.
     pub every: bool,
-    /// What is changed.
+    /// The change.
     pub field: Field,
     /// The number that [`Field`] speaks of.
     pub number: u64,

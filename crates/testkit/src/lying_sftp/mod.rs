@@ -1,7 +1,7 @@
-//! An SFTP server that lies: OpenSSH's own, behind a program that changes one field of what it answers.
+//! An SFTP server that lies: the server of OpenSSH, behind a program that changes one field of its answers.
 //!
-//! It is called as ssh is, with `-s` and the subsystem, by whoever names it in `-e`; [`serve`] is that program. What is
-//! changed is told by a [`Lie`] in the file `lie` of a folder, where the file `told` shows that the lie was told.
+//! [`serve`] is that program. haul calls it for `-e` as it calls ssh, with `-s` and the subsystem. The file `lie` of a
+//! folder has the [`Lie`]; the file `told` there shows that the lie was told.
 
 mod lie;
 mod packet;

@@ -158,7 +158,7 @@ pub(super) fn other_names(id: [u8; 4], number: u64, stuffed: bool) -> Vec<u8> {
     with_names(id, &(0..count).map(one).collect::<Vec<_>>())
 }
 
-/// What was said before on this connection.
+/// The last number and the last handle that were answered on this connection.
 #[derive(Default)]
 pub(super) struct Before {
     pub(super) id: [u8; 4],

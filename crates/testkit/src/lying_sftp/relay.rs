@@ -12,14 +12,14 @@ use std::thread;
 use super::lie::{Field, Lie};
 use super::packet::{self, Before};
 
-/// What ssh exits with when there is no connection.
+/// The exit code of ssh when there is no connection.
 const NO_CONNECTION: u8 = 255;
 
-/// Where the lie is told, and what was asked.
+/// The lie, its folder, and the requests without an answer.
 struct Liar {
     lie: Lie,
     dir: PathBuf,
-    /// What was asked under each number.
+    /// The kind of each request, by its number.
     asked: Mutex<HashMap<[u8; 4], String>>,
 }
 
@@ -88,7 +88,7 @@ fn run(dir: &Path) -> io::Result<()> {
     answered
 }
 
-/// Hands on what the server answers, until it ends or the lie does.
+/// Passes on the answers of the server, until the server or the lie ends the connection.
 fn answer(liar: &Liar, mut from: impl Read) -> io::Result<()> {
     let lie = &liar.lie;
     let mut before = Before::default();

@@ -37,7 +37,7 @@ const NAMES: [&str; 14] = [
 /// Lengths of files. Files of more than 4 MiB come from [`Shape::big`].
 const LENGTHS: [u64; 8] = [0, 1, 7, 100, 4096, 5000, 70_000, 300_000];
 
-/// What a random tree may hold.
+/// The entries and metadata that a random tree may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Entries that are made, at most.
@@ -74,14 +74,14 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// What SFTP carries.
+    /// A tree that SFTP can carry.
     #[must_use]
     pub fn of_sftp() -> Self {
         Self { specials: false, attributes: false, nanoseconds: false, ..Self::default() }
     }
 }
 
-/// Makes and changes trees. All that it does follows from the seed and from what the trees hold.
+/// Makes and changes trees. The seed and the content of the trees determine everything that it does.
 #[derive(Clone, Debug)]
 pub struct RandomTrees {
     random: Random,
@@ -90,7 +90,7 @@ pub struct RandomTrees {
 }
 
 impl RandomTrees {
-    /// What follows from `seed`.
+    /// A maker with this seed.
     #[must_use]
     pub fn new(seed: u64, shape: Shape) -> Self {
         Self { random: Random::new(seed), shape, big: shape.big }
@@ -103,7 +103,7 @@ impl RandomTrees {
             let folder = self.any_folder(root);
             self.make(root, &folder);
         }
-        // What was made in a folder has changed its times.
+        // Each new entry has changed the times of its folder.
         for path in list(root).into_iter().rev().filter(|path| root.join(path).is_dir()) {
             if self.one_in(2) {
                 self.give_time(&root.join(path));
@@ -258,7 +258,7 @@ impl RandomTrees {
     }
 }
 
-/// An access ACL as the kernel takes it: version 2; the owner may read and write, `user` what `permissions` say.
+/// An access ACL in the format of the kernel, version 2: the owner may read and write, `user` has `permissions`.
 fn acl(user: u32, permissions: u16) -> Vec<u8> {
     let nobody = u32::MAX;
     let entries = [
@@ -281,7 +281,7 @@ fn acl(user: u32, permissions: u16) -> Vec<u8> {
 pub fn duplicate(from: &Path, to: &Path) {
     let absent = fs::symlink_metadata(to).is_err();
     assert!(absent, "{to:?} is there already");
-    // `CString` refuses what no path can be, with a better message than the shell.
+    // `CString` refuses a path with a NUL byte, with a better message than the shell.
     CString::new(to.as_os_str().as_bytes()).unwrap();
     crate::needs::tool(std::process::Command::new("cp").arg("-a").arg("--").arg(from).arg(to));
 }

@@ -8,7 +8,7 @@ use super::{NAMES, RandomTrees};
 use crate::tree::list;
 
 impl RandomTrees {
-    /// Makes up to `count` changes in the tree at `root`. What was done, for the report of a failure.
+    /// Makes up to `count` changes in the tree at `root`. Returns a description of each, for the report of a failure.
     pub fn mutate(&mut self, root: &Path, count: u64) -> Vec<String> {
         self.big = self.shape.big;
         (0..count).filter_map(|_| self.change(root)).collect()

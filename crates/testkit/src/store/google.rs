@@ -1,6 +1,6 @@
-//! The words of Google's XML API in those of S3, and back: what else differs is nothing, as Google documents
+//! Translates the headers of Google's XML API to those of S3, and back. Google documents no other difference
 //! (<https://cloud.google.com/storage/docs/multipart-uploads>). So a server of S3 stands in for Google where no
-//! emulator knows uploads in parts.
+//! emulator supports multipart uploads.
 
 /// A head as a client of Google's writes it, in the words of S3. Who asks is not said: the store lets everybody in.
 pub(super) fn to_s3(head: &[u8]) -> Vec<u8> {

@@ -2,14 +2,14 @@
 
 use std::io::{self, BufRead, Write};
 
-/// What is asked.
+/// The method, the address and the headers of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// `GET`, `PUT` …
     pub method: String,
     /// The path, as it is written.
     pub path: String,
-    /// What follows the question mark.
+    /// The query, without the question mark.
     pub query: String,
     /// The headers: names in lower case.
     pub headers: Vec<(String, String)>,
@@ -54,7 +54,7 @@ impl Request {
     }
 }
 
-/// A head as it came, and what it says.
+/// The head of a request or an answer: its bytes, its first line and its headers.
 pub(super) struct Head {
     pub(super) bytes: Vec<u8>,
     pub(super) first: String,
@@ -130,7 +130,7 @@ impl Head {
         method != "HEAD" && !matches!(self.status(), "204" | "304")
     }
 
-    /// Whether an answer says that what was asked for was done.
+    /// Whether an answer reports success.
     pub(super) fn says_done(&self) -> bool {
         self.status().starts_with('2')
     }

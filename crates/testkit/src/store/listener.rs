@@ -12,7 +12,7 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Hands each connection to `serve`, and closes it afterwards. One that fails is what the client has to deal with.
+    /// Hands each connection to `serve`, and closes it afterwards. It ignores errors of `serve`.
     ///
     /// # Panics
     /// If no port is free.

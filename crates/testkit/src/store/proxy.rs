@@ -1,4 +1,4 @@
-//! What stands between haul and a store: it hands on, and makes the trouble that a test wants.
+//! A proxy between haul and a store: it passes requests on, and makes the trouble that a test wants.
 
 use std::io::{self, BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use super::google::{from_s3, to_s3};
 use super::http::{Request, pass, read_head};
 use super::listener::Listener;
 
-/// What happens to one request.
+/// The trouble that one request has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// It is answered with this status, headers and code instead of being handed on.
@@ -53,8 +53,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// In front of `upstream`. `plan` says what happens to a request: it is given the request, and how many requests
-    /// with the same method, path and query came before it.
+    /// Starts a proxy in front of `upstream`. `plan` chooses the trouble of a request: its arguments are the request,
+    /// and the number of requests before it with the same method, path, query and range.
     ///
     /// # Panics
     /// If no port is free.
@@ -191,7 +191,7 @@ impl Shared {
     }
 }
 
-/// What happens to content on its way, up (to the store) or down.
+/// Applies the trouble to content on its way, up (to the store) or down.
 fn spoil(trouble: &Option<Trouble>, up: bool) -> impl FnMut(&mut [u8]) -> io::Result<()> {
     let trouble = trouble.clone();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! A server that answers whatever a test wants: for what no store says, and for what is no store.
+//! A server that gives any answer that a test wants: answers that no store gives, and those of other servers.
 
 use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};

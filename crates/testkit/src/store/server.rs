@@ -18,8 +18,8 @@ pub const ACCESS_KEY: &str = "testkit";
 /// Its secret.
 pub const SECRET_KEY: &str = "testkit-secret";
 
-/// Ends the server and takes its data away when the standard input ends: whatever becomes of the tests. The file
-/// `sockets` has patterns of what the server leaves elsewhere.
+/// Ends the server and removes its data when the standard input ends, also after a crash of the tests. The file
+/// `sockets` has patterns of the files that the server leaves elsewhere.
 const SUPERVISOR: &str = "dir=$1; shift; \"$@\" >\"$dir/log\" 2>&1 & pid=$!; cat >/dev/null; \
     kill -9 $pid; wait $pid 2>/dev/null; rm -f $(cat \"$dir/sockets\" 2>/dev/null); rm -rf \"$dir\"";
 

@@ -1,4 +1,4 @@
-//! Makers of trees. What a file holds is a function of the seed of the tree, the name and the offset.
+//! Makers of trees. The content of a file is a function of the seed of the tree, the name and the offset.
 
 mod hard;
 
@@ -133,7 +133,7 @@ pub fn set_time(path: &Path, seconds: i64, nanoseconds: u32) {
         .unwrap_or_else(|error| panic!("cannot set the time of {path:?}: {error}"));
 }
 
-/// Every path below `root`, relative to it, sorted; folders before what is in them. Links are not followed.
+/// Every path below `root`, relative to it, sorted; each folder before its entries. It does not follow symbolic links.
 #[must_use]
 pub fn list(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

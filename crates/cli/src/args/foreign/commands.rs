@@ -23,7 +23,7 @@ pub(crate) fn sums(typed: &str) -> bool {
     typed == "du"
 }
 
-/// Commands that haul refuses, and what to run instead.
+/// Commands that haul refuses, each with the command to run instead.
 pub(super) fn refused() -> impl Iterator<Item = (Vec<&'static str>, &'static str)> {
     rows(include_str!("commands.txt")).map(|[names, advice]| (names.split(' ').collect(), advice))
 }

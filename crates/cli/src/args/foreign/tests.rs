@@ -1,4 +1,4 @@
-//! The whole table: each accepted word means what it says, each refused one names what exists.
+//! Tests of the whole table: each accepted word has the documented effect, and each refusal names options that exist.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -36,7 +36,7 @@ const SAMPLES: [(&str, &str, &[&str]); 11] = [
     ("--expires", "90s", &[]),
 ];
 
-/// What a command line means: all values of the parser.
+/// All values that the parser finds in a command line.
 fn meaning(command: &str, words: &[&str]) -> Result<String, String> {
     let all = ["haul", command].into_iter().chain(words.iter().copied()).chain(ends(command).iter().copied());
     match crate::args::parse(all.map(OsString::from)) {
@@ -207,7 +207,7 @@ fn named_options(text: &str) -> Vec<(Option<String>, String)> {
     found
 }
 
-/// The text without what is in single quotes. An apostrophe follows a letter.
+/// The text without its quoted parts (single quotes). An apostrophe follows a letter.
 fn unquoted(text: &str) -> String {
     let (mut bare, mut quoted, mut last) = (String::new(), false, ' ');
     for char in text.chars() {

@@ -1,4 +1,4 @@
-//! A word of another tool, and what haul does with it.
+//! A word of another tool, and how haul treats it.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -51,7 +51,7 @@ pub(super) fn tools(names: &'static str) -> Vec<&'static str> {
     names.split(", ").collect()
 }
 
-/// What haul does with a word. `words.txt` explains each.
+/// How haul treats a word. `words.txt` explains each.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Verdict {
     Default,

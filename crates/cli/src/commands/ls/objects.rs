@@ -43,7 +43,7 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    /// Lists what is below a prefix. Returns whether there is anything.
+    /// Lists the objects below a prefix. Returns whether there are any.
     fn below(&mut self, prefix: &str) -> Result<bool> {
         let recursive = self.args.recursive || self.args.totals_only;
         let mut found = false;
@@ -57,7 +57,7 @@ impl Listing<'_> {
         Ok(found)
     }
 
-    /// Lists what matches a pattern. Returns whether anything does.
+    /// Lists the objects that match a pattern. Returns whether there are any.
     fn matches(&mut self, key: &str) -> Result<bool> {
         let into = self.args.recursive || self.args.totals_only || key.ends_with('/');
         let pattern = KeyPattern::new(self.client, key)?;

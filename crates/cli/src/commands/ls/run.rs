@@ -10,7 +10,7 @@ use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::render::{heading_json, heading_line};
 
-/// Lists what is at the locations. If there are several, the failure of one is printed.
+/// Lists the content of the locations. If there are several, it prints the failure of one and goes on.
 ///
 /// # Errors
 /// [`haul_core::ErrorKind::NotFound`] if there is nothing; errors of the options, the store or the host.

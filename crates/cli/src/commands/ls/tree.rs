@@ -18,7 +18,7 @@ const MOST: usize = 16 << 20;
 /// The memory for one of them, besides its bytes.
 const EACH: usize = 64;
 
-/// What the directories and files are read with. Opens nothing yet.
+/// The ends that read the directories and files. Opens nothing yet.
 ///
 /// # Errors
 /// Those of the options.
@@ -27,7 +27,7 @@ pub(super) fn ends(args: &LsArgs) -> Result<Ends> {
     Ok(Ends::new(link.config, Arc::new(print_line), Cancel::default().flag()))
 }
 
-/// Lists a directory or a file, or what matches a pattern, below a heading.
+/// Lists a directory, a file, or the matches of a pattern, below a heading.
 ///
 /// # Errors
 /// [`haul_core::ErrorKind::NotFound`] if there is none; errors of the host and of the whole scan. Those of single
@@ -50,7 +50,7 @@ pub(super) fn list(at: &Location, args: &LsArgs, heading: &[u8], ends: &mut Ends
     listing.into_inner().end()
 }
 
-/// What is scanned of a location or of matches.
+/// The scan options for a location or for matches.
 fn options(args: &LsArgs, selection: &Selection<'_>, source: &OpenSource, is_match: bool) -> ScanOptions {
     // A match is listed itself, unless the pattern ends in a slash.
     let depth = u32::from(!is_match || source.at.means_contents());
@@ -60,9 +60,9 @@ fn options(args: &LsArgs, selection: &Selection<'_>, source: &OpenSource, is_mat
 
 struct Listing<'a> {
     args: &'a LsArgs,
-    /// What is listed now.
+    /// The location that is listed now.
     at: Location,
-    /// What precedes the names that are listed.
+    /// The path before each listed name.
     before: Vec<u8>,
     /// The root is not listed itself.
     omits_root: bool,

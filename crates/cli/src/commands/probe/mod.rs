@@ -1,4 +1,4 @@
-//! `haul probe`: measures what a copy will meet, or looks for problems.
+//! `haul probe`: measures the ends and the link of a copy, or looks for problems.
 
 mod doctor;
 mod measure;

@@ -1,4 +1,4 @@
-//! The state of a probe, and what measuring and examining share.
+//! The state of a probe, shared by measuring and examining.
 
 use haul_core::sync::Mutex;
 use std::ops::ControlFlow;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
 /// The value on one line, newline included. Escapes characters that control a terminal as `\uNNNN`, which is the same
-/// text to every JSON parser; serde_json escapes only what RFC 8259 demands.
+/// text to every JSON parser; serde_json escapes only the characters that RFC 8259 demands.
 pub(in crate::render) fn line<T: Serialize>(value: &T) -> serde_json::Result<Vec<u8>> {
     let mut text = Vec::with_capacity(256);
     value.serialize(&mut Serializer::with_formatter(&mut text, Safe(CompactFormatter)))?;

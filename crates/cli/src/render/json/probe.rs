@@ -23,7 +23,7 @@ impl Cpu {
     }
 }
 
-/// What one core compresses.
+/// The compression rate of one core.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Compress {
     pub(crate) method: String,

@@ -45,7 +45,7 @@ impl Committer {
     fn commit<'scope>(&'scope self, items: Vec<Item>, scope: &'scope Scope<'scope, '_>) {
         let all: usize = items.iter().map(Item::places).sum();
         let (small, slices) = by_file(items);
-        // The sync below makes durable what is dirty now, and the metadata of complete files.
+        // The sync below makes durable the slices that are dirty now and the metadata of complete files.
         let mut large: Vec<LargeWork> =
             slices.into_iter().filter_map(|(large, pending)| self.large_work(large, pending)).collect();
         let synced = self.sync(&small, &mut large);

@@ -26,7 +26,7 @@ pub(crate) fn entry(
     Ok(find(tree, at, path, names)?.entry)
 }
 
-/// What a name stands for.
+/// The entry that a name stands for.
 pub(crate) struct Found {
     pub(crate) entry: Entry,
     /// By it a later run knows whether a directory still holds the same names.
@@ -69,7 +69,7 @@ pub(crate) fn find(
     Ok(found(&stat, fill(&stat, path, kind, xattrs, names), false))
 }
 
-/// What a symbolic link leads to. One open handle serves all questions: the link may change in between.
+/// The target of a symbolic link. One open handle serves all questions: the link may change in between.
 fn find_target(tree: &LocalTree, at: &At, path: RelPath, names: Option<&Names>) -> rustix::io::Result<Found> {
     let held = hold(|how| tree.root.follow(at, &path, how))?;
     tree.root.ops.one();

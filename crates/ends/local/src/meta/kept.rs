@@ -31,7 +31,7 @@ const KEEPS_NONE: &str = "the file system keeps none";
 const MAY_KEEP_NONE: &str = "the file system may keep none";
 const ROOT_ALONE: &str = "only root may set it there";
 
-/// What can be set on an entry, and what cannot, with the cause.
+/// For each kind of metadata of an entry: why it cannot be set; `None` if it can.
 struct Limits {
     /// The type of the file system.
     magic: u32,
@@ -137,7 +137,7 @@ fn is_privileged(name: &[u8]) -> bool {
     name.starts_with(b"trusted.") || name.starts_with(b"security.")
 }
 
-/// What cannot be set on the entry at `at`, whose plain metadata is `now`, if it is to have the group `gid`.
+/// The limits for the entry at `at`, whose plain metadata is `now`, if it is to have the group `gid`.
 fn limits(tree: &LocalTree, at: &At, now: &Statx, gid: u32) -> Limits {
     let magic = magic(at, now);
     if FAT.contains(&magic) {

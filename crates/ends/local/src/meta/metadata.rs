@@ -53,7 +53,7 @@ pub(crate) struct WrittenFile<'a> {
     pub(crate) replaces: Replaces<'a>,
 }
 
-/// What a file that was written stands in the place of.
+/// The entry that a written file replaces.
 #[derive(Clone, Copy)]
 pub(crate) enum Replaces<'a> {
     /// It has its final name, and had it before.

@@ -20,13 +20,13 @@ pub(crate) const IN_ITSELF: Errno = Errno::REMCHG;
 /// A directory that is held open.
 pub(crate) struct Dir {
     fd: OwnedFd,
-    /// This run made the directory, so it holds only what this run made.
+    /// This run made the directory, so it holds only entries that this run made.
     pub(crate) fresh: bool,
     /// Nothing in the directory may be replaced or removed, except staged files.
     pub(crate) keeps: bool,
     /// The limit on file system operations.
     pub(crate) ops: Arc<Ops>,
-    /// What other modules found out about the directory.
+    /// The facts that other modules found out about the directory.
     pub(crate) facts: DirFacts,
 }
 
@@ -100,7 +100,7 @@ impl At {
         }
     }
 
-    /// Renames this to `to`, replacing what has that name.
+    /// Renames this to `to`. Replaces an entry with that name, unless its directory keeps its entries.
     pub(crate) fn rename(&self, to: &Self) -> rustix::io::Result<()> {
         self.dir.ops.one();
         if to.dir.keeps {

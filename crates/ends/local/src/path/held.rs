@@ -23,7 +23,7 @@ impl AsFd for Held {
     }
 }
 
-/// Holds what has this name, without following a symbolic link.
+/// Holds the entry with this name, without following a symbolic link.
 ///
 /// # Errors
 /// The error of opening.
@@ -31,8 +31,8 @@ pub(crate) fn hold_name(at: &At, flags: OFlags) -> rustix::io::Result<Held> {
     hold(|how| at.open(how | flags, Mode::empty()))
 }
 
-/// Holds what `open` opens with these flags. Without `/proc`, a regular file is opened for reading too, if that is
-/// allowed. Directories can be opened by their handles, and opening a device may have an effect.
+/// Holds the entry that `open` opens with the given flags. Without `/proc`, opens a regular file for reading too, if
+/// that is allowed. Directories can be opened by their handles, and opening a device may have an effect.
 ///
 /// # Errors
 /// The error of opening.

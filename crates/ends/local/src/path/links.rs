@@ -21,7 +21,7 @@ pub(crate) const LEAVES: Errno = Errno::XDEV;
 /// Tries to resolve a link while other programs rename directories on the way.
 const TRIES: usize = 32;
 
-/// What a root does with symbolic links below it.
+/// How a root treats symbolic links below it.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Follow {
     /// No path leads through one.
@@ -72,7 +72,7 @@ impl Follow {
         matches!(self, Self::Never)
     }
 
-    /// Opens what the link `at`, at `path` below the root, leads to.
+    /// Opens the target of the link `at`, which is at `path` below the root.
     ///
     /// # Errors
     /// `DANGLING` and `LEAVES`; `LOOP` if links are not followed, or lead to each other.

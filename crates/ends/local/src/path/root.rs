@@ -104,7 +104,7 @@ impl Root {
         }
     }
 
-    /// Opens what the symbolic link at `path`, which is `at`, leads to.
+    /// Opens the target of the symbolic link at `path`, which is `at`.
     ///
     /// # Errors
     /// `DANGLING` and `LEAVES`; `LOOP` if links lead to each other.

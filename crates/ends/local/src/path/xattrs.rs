@@ -32,7 +32,7 @@ pub(crate) enum XattrsOf<'a> {
     File(BorrowedFd<'a>),
     /// A file that is only held.
     Held(BorrowedFd<'a>),
-    /// What has this name, even if it is a link.
+    /// The entry with this name, even if it is a link.
     Name(&'a At),
 }
 

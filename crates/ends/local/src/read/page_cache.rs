@@ -18,7 +18,7 @@ use rustix::fs::Advice;
 /// Shorter ranges are not dropped: each call took 150 µs, measured on two busy cores.
 const LEAST: u64 = 1024 * 1024;
 
-/// An open file, with what was cached of it before it was read.
+/// An open file, and whether its content was in the page cache before haul read it.
 pub(crate) struct Opened {
     pub(crate) file: File,
     len: u64,

@@ -54,8 +54,8 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
     Ok(made)
 }
 
-/// Makes the entry's path another name of the file at `to`, in place of what has that name. With `expected`, only if
-/// that still is the file there.
+/// Makes the entry's path another name of the file at `to`, and replaces an entry with that path. With `expected`,
+/// only if that is still the file at `to`.
 ///
 /// # Errors
 /// Also the number of the system if no link could be made at all; then nothing has changed.

@@ -16,7 +16,8 @@ use crate::path::root::Root;
 use crate::path::stat;
 
 /// The answer to an offer by the first earlier copy that has the entry with the same content and metadata, as the
-/// options compare them; `None` if there is none. `now`: what the destination has, which has the `verdict`.
+/// options compare them; `None` if there is none. `now` is the existing entry at the destination, and `verdict` the
+/// decision about it.
 ///
 /// # Errors
 /// If the metadata of a file in an earlier copy cannot be read, or the destination takes no link.

@@ -113,7 +113,7 @@ impl LocalSink {
         })
     }
 
-    /// The same sink, which does not copy what these trees have.
+    /// The same sink with these earlier copies: it does not copy entries that they have.
     pub(super) fn with_earlier(mut self, references: EarlierCopies) -> Self {
         self.references = references;
         self

@@ -28,7 +28,7 @@ struct Arrival {
     again: bool,
 }
 
-/// What became of a slice.
+/// The state of a slice that the sink has taken.
 pub(super) enum Taken {
     /// The slice waits to be durable.
     Waits(Written),

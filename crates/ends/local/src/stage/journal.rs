@@ -14,8 +14,8 @@ use super::names::is_ours;
 use crate::path::at::At;
 use crate::path::stat;
 
-/// The most bytes of a journal that are read: each slice is recorded a few times at most. A stream has no length yet, but
-/// what is staged of it has.
+/// The most bytes to read of a journal: each slice is recorded a few times at most. A stream has no length yet, but
+/// its staged file has one.
 fn max_len(identity: &Identity, staged: &Statx) -> u64 {
     let slices = identity.len.min(staged.stx_size) / SLICE_LEN + 1;
     HEADER_LEN as u64 + slices * 4 * RECORD_LEN as u64

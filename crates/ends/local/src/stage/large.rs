@@ -77,8 +77,8 @@ struct Progress {
 }
 
 impl Progress {
-    /// The slices that an interrupted run has left, of a file of the source or of a stream. What a stream has become so
-    /// far is compared with it: its slices count only then.
+    /// Begins with the slices that an interrupted run has left. Those of a file of the source count at once, those of
+    /// a stream only after a comparison with its content.
     fn new(entry: &Entry, found: &Found) -> Self {
         let mut tree = FileTree::new(entry.len);
         let mut known = BTreeMap::new();
@@ -120,7 +120,7 @@ impl Progress {
     }
 }
 
-/// A staged file that is ready for its slices, and what an interrupted run has left in it.
+/// A staged file that is ready for its slices, and the slices that an interrupted run has left in it.
 struct Prepared {
     staged: Staged,
     found: Found,

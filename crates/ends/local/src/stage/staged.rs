@@ -42,7 +42,7 @@ pub(crate) struct Staged {
     pub(crate) keyed: bool,
 }
 
-/// What one try to open a staged file came to.
+/// The result of one try to open a staged file.
 enum Try {
     Opened(Box<Staged>),
     /// The entry itself exists: another run may be finishing it at this moment.

@@ -21,7 +21,7 @@ use crate::path::root::{Root, nonempty};
 use crate::path::stat;
 use crate::path::xattrs::{XattrsOf, read_or_unsupported};
 
-/// A root, and what is known about the file systems below it.
+/// A root, and the known facts about the file systems below it.
 pub(crate) struct LocalTree {
     pub(crate) root: Root,
     is_network_fs: bool,

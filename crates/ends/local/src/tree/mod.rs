@@ -1,4 +1,4 @@
-//! The tree of one end: its root, and what the run knows about the file systems below it.
+//! The tree of one end: its root, and the facts that the run knows about the file systems below it.
 
 mod devices;
 mod folding;

@@ -53,7 +53,7 @@ fn shuttle_every_request_is_answered_once_while_connections_are_lost() {
         ];
         join(callers);
         join(losses);
-        // What is left has answered everything.
+        // The connections that are left have answered everything.
         for up in &model.session.lock().connections {
             assert!(up.pending.is_empty() && up.owes == 0 && !up.writing);
         }

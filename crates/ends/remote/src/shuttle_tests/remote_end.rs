@@ -46,7 +46,7 @@ pub(super) struct Wire {
 struct WireState {
     /// The requests that were sent: their numbers and bodies.
     requests: VecDeque<(u64, Vec<u8>)>,
-    /// The local end has closed its direction: the remote end answers what it has got, and ends.
+    /// The local end has closed its direction: the remote end answers the requests that it has got, and ends.
     closed: bool,
     cut: bool,
     /// A write waits until the remote end takes it.

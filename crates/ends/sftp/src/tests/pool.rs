@@ -1,4 +1,4 @@
-//! Connections: the greeting, the number of them, and what happens when they die.
+//! Connections: the greeting, their number, and their loss.
 
 use std::time::{Duration, Instant};
 

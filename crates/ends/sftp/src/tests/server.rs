@@ -34,7 +34,7 @@ pub(super) struct Node {
     pub(super) data: Vec<u8>,
 }
 
-/// What the server holds, and how it behaves.
+/// The entries that the server holds, and how it behaves.
 pub(super) struct World {
     pub(super) nodes: BTreeMap<Vec<u8>, Node>,
     pub(super) extensions: Vec<&'static str>,

@@ -13,11 +13,11 @@ pub(super) struct Staged {
     pub(super) bytes: Vec<u8>,
     /// Bytes that are no holes.
     pub(super) allocated: u64,
-    /// What is known of a stream.
+    /// The state of a stream.
     pub(super) growth: Growth,
 }
 
-/// What is known of a stream besides the slices that count.
+/// The state of a stream, besides the slices that count.
 #[derive(Default)]
 pub(super) struct Growth {
     /// The sink that writes it.

@@ -8,7 +8,7 @@ use haul_core::{Entry, RelPath, Timestamp};
 
 use super::staged::Staged;
 
-/// What a name refers to.
+/// An entry with its content. Several names can refer to it.
 #[derive(Clone)]
 pub(super) struct Inode {
     /// Its path is that of the first name.

@@ -1,4 +1,4 @@
-//! What a store answers, as <https://docs.aws.amazon.com/AmazonS3/latest/API/> says.
+//! The answers of a store, as <https://docs.aws.amazon.com/AmazonS3/latest/API/> specifies them.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(super) fn to(shared: &Shared, request: &Request, content: Content) -> Answer
     }
 }
 
-/// What is wrong with content, by the checksums that came with it.
+/// The refusal of content that does not match the checksums of its request.
 fn damaged(request: &Request, content: &Content, habits: Habits) -> Option<Answer> {
     let differs = |name: &str, found: String| request.header(name).is_some_and(|expected| expected != found);
     let crc64 = habits.crc64 && differs("x-amz-checksum-crc64nvme", crc64_text(content.crc64));

@@ -1,4 +1,4 @@
-//! What a store holds: content, objects, uploads.
+//! The data of a store: content, objects, uploads.
 
 use haul_core::digest::hex;
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl Content {
         Self::read(&mut from, bytes.len() as u64, true, true).expect("memory can be read")
     }
 
-    /// What a store says of it.
+    /// Its ETag: its MD5, or its CRC-64 in a store without MD5s.
     pub(super) fn etag(&self, habits: Habits) -> String {
         if habits.md5 { hex(&self.md5) } else { hex(&u128::from(self.crc64).to_be_bytes()) }
     }
@@ -73,7 +73,7 @@ pub(super) struct Object {
     /// The digits of its mark, if it was made of parts.
     pub(super) made: Option<String>,
     pub(super) parts: usize,
-    /// What was noted with it.
+    /// Its content type and its user metadata.
     pub(super) headers: Vec<(String, String)>,
 }
 
@@ -96,7 +96,7 @@ pub(super) struct Upload {
 }
 
 impl Upload {
-    /// The object of these parts, given with their marks; or the store's word for what is wrong.
+    /// The object of these parts, given with their ETags; or the error code of the store.
     pub(super) fn complete(&self, parts: &[(u32, String)], habits: Habits) -> Result<Object, &'static str> {
         if parts.is_empty() || !parts.is_sorted_by(|a, b| a.0 < b.0) {
             return Err("InvalidPartOrder");

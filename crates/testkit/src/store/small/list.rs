@@ -8,10 +8,10 @@ use super::habits::Habits;
 use super::reply::Answer;
 use super::state::State;
 
-/// What a page has at most, as at S3.
+/// The most keys and prefixes in a page, as at S3.
 const PAGE: usize = 1000;
 
-/// A page of what is in the bucket of `request`.
+/// A page of the objects in the bucket of `request`.
 pub(super) fn list(state: &State, request: &Request, habits: Habits) -> Answer {
     let bucket = format!("{}/", request.path.trim_end_matches('/'));
     let parameter = |name: &str| {

@@ -1,8 +1,8 @@
-//! A small object store inside the process: for what a real one cannot be made to do, and for streams that are longer
-//! than any disk.
+//! A small object store inside the process, for behaviour that a real store does not show on request, and for streams
+//! that are longer than any disk.
 //!
-//! It is honest: what it is sent it counts and checks as S3 does, and refuses what S3 refuses. It does not look at who
-//! asks. What it forgets (see [`Habits`]) it has checked before.
+//! It counts and checks content as S3 does, and refuses the requests that S3 refuses. It does not check credentials. It
+//! can forget content (see [`Habits`]), but only after it has checked it.
 
 mod answer;
 mod habits;

@@ -1,4 +1,4 @@
-//! The store on its port, and what tests look up in it.
+//! The store on its port, and the lookups of tests in it.
 
 use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +12,7 @@ use super::habits::Habits;
 use super::held::{Content, Object};
 use super::state::Shared;
 
-/// What is kept in any case, in bytes: what is noted beside an object.
+/// A store that forgets keeps contents of up to this many bytes, such as sidecars.
 const SMALL: u64 = 64 << 10;
 
 /// A store on a port of its own. It takes no new connections once it is dropped.
@@ -86,7 +86,7 @@ impl SmallStore {
     }
 }
 
-/// Answers what comes on one connection, until it ends.
+/// Answers the requests of one connection, until it ends.
 fn serve(shared: &Shared, client: &TcpStream) -> io::Result<()> {
     client.set_nodelay(true)?;
     let mut requests = BufReader::with_capacity(256 << 10, client);

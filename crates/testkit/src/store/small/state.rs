@@ -1,4 +1,4 @@
-//! What the threads of a store share: how it is, and what it holds.
+//! The state that the threads of a store share: its habits and its data.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::habits::Habits;
 use super::held::{Object, Upload};
 
-/// What it holds.
+/// The data of a store.
 #[derive(Default)]
 pub(super) struct State {
     /// By `/BUCKET/KEY`.
@@ -16,7 +16,7 @@ pub(super) struct State {
     pub(super) begun: u64,
 }
 
-/// What the threads of a store share.
+/// The habits of a store, and its data behind a lock.
 pub(super) struct Shared {
     pub(super) habits: Habits,
     state: Mutex<State>,
