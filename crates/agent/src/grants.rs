@@ -33,7 +33,7 @@ impl Grant {
             Request::Pull { root, batch, ticket, .. } => ticket::is_for(ticket, &self.secret, *root, batch),
             _ => false,
         };
-        if may { Ok(()) } else { Err(FrameError::Rule("a guest asks for what it was not given")) }
+        if may { Ok(()) } else { Err(FrameError::Rule("a guest asks for content that it was not given")) }
     }
 }
 

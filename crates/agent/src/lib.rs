@@ -52,7 +52,7 @@ const STREAM_LEN: usize = 1024 * 1024;
 /// If the greeting fails, or a user started it by hand.
 pub fn run(restriction: Option<&Restriction>) -> Result<()> {
     if io::stdin().is_terminal() {
-        let why = "it is what haul starts at the remote end, over ssh; there is nothing to type here";
+        let why = "haul starts it at the remote end, over ssh; it is not for typing";
         return Err(Error::new(ErrorKind::Usage, Side::Local, "run `haul agent` by hand", why));
     }
     let system = |error: &io::Error| Error::io(Side::Local, "set up the remote end", error);

@@ -39,7 +39,7 @@ pub fn nothing_above() -> Error {
 /// The error of a removal by a source that follows links.
 #[must_use]
 pub fn removes_no_targets() -> Error {
-    let cause = "links are followed, and what they point to is not removed";
+    let cause = "links are followed, and their targets are not removed";
     Error::new(ErrorKind::Unsupported, Side::Source, REMOVE, cause)
 }
 
@@ -96,7 +96,7 @@ impl ScanBatch {
         self.excludes_path(options, filter, dir, &entry.path, entry.is_dir())
     }
 
-    /// Records that the rules of the directory exclude what is at `path`, if they do.
+    /// If the rules of the directory exclude the entry at `path`, records that and returns `true`.
     pub fn excludes_path(
         &mut self,
         options: &ScanOptions,
@@ -129,7 +129,7 @@ pub type ScanVisit<'a> = &'a (dyn Fn(ScanBatch) -> ControlFlow<()> + Sync);
 ///
 /// Its promises are the cases of `haul_testkit::conformance`, which every source runs.
 pub trait Source: Send + Sync {
-    /// What this source can do beyond the operations that every source has. It does not change during a run.
+    /// The capabilities of this source beyond the operations that every source has. They do not change during a run.
     fn caps(&self) -> SourceCaps;
 
     /// The entry at the root; `None` if there is none.
@@ -177,8 +177,8 @@ pub trait Source: Send + Sync {
     ///
     /// With [`SourceCaps::growing`], single slices of a stream ([`Entry::stream`]) are read before its length is known.
     /// The call waits until the slice is complete. If the stream ends in the slice or before it, the entry in
-    /// [`BatchData::batch`] has the true length, and the content is what the stream has there: nothing behind the end.
-    /// The source keeps a slice until a slice is read that is further on than it was told to keep.
+    /// [`BatchData::batch`] has the true length, and the slice has only the content before that end. The source was
+    /// told how many slices to keep: it drops a slice once a slice is read that is further on by that number.
     ///
     /// # Errors
     /// If the whole call fails. Errors of single slices are in [`BatchData::slices`].
@@ -224,7 +224,7 @@ pub trait Source: Send + Sync {
         Err(Error::new(ErrorKind::Unsupported, Side::Source, REMOVE, cause))
     }
 
-    /// What the source has found out about the pages of database files so far; `None` if it checks none
+    /// The results of the checks of database pages so far; `None` if the source checks none
     /// ([`crate::SourceOptions::pages`]).
     ///
     /// # Errors
@@ -249,8 +249,8 @@ pub trait Source: Send + Sync {
     /// Ends the program that the source reads from, if there is one, and waits for its end: reads in flight fail.
     fn stop(&self) {}
 
-    /// What the program that the source reads from has written to its standard error, from this offset on. Waits for
-    /// it for a moment. What was before the offset is not kept.
+    /// The text that the program of the source has written to its standard error, from this offset on. Waits a moment
+    /// if there is none. The source drops the text before the offset.
     ///
     /// # Errors
     /// If the source cannot be asked.

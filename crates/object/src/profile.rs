@@ -96,7 +96,7 @@ impl Profile {
         let name = &self.name;
         format!(
             "the profile `{name}` logs in by `{by}`, which haul does not read from profiles: \
-             eval \"$(aws configure export-credentials --profile {name} --format env)\" sets what it reads"
+             eval \"$(aws configure export-credentials --profile {name} --format env)\" sets the variables that it reads"
         )
     }
 

@@ -186,7 +186,7 @@ fn begin(content: &[u8]) -> Answer<(Reader<&[u8]>, String)> {
             Ok(Event::Decl(_) | Event::Comment(_) | Event::PI(_)) => {}
             Ok(Event::Text(text)) if text.trim_ascii().is_empty() => {}
             Ok(Event::DocType(_)) => return Err(foreign("a document with a type of its own")),
-            _ => return Err(foreign("what is no XML")),
+            _ => return Err(foreign("data that is no XML")),
         }
     }
 }

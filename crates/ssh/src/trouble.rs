@@ -116,7 +116,7 @@ fn with_hint(error: Error, lines: &[&str], name: &str) -> Error {
     } else if said("Permission denied (") {
         error.with_hint(format!("haul logs in with ssh: first make `ssh {name} true` work"))
     } else if said("Could not resolve hostname") {
-        error.with_hint("what comes before a colon is a host; a local path with a colon in it is ./PATH")
+        error.with_hint("the part before a colon is a host; a local path with a colon in it is ./PATH")
     } else {
         error
     }

@@ -46,7 +46,7 @@ impl Recipients {
     pub fn add(&mut self, text: &str) -> std::result::Result<(), String> {
         let text = text.trim();
         if is_secret(text) {
-            return Err("it is a secret key; its recipient is what `age-keygen -y` prints".to_owned());
+            return Err("it is a secret key; `age-keygen -y` prints its recipient".to_owned());
         }
         if self.0.len() == MAX_RECIPIENTS {
             return Err(format!("there may be {MAX_RECIPIENTS} at most"));
@@ -178,8 +178,9 @@ impl Identities {
         let error = |kind, cause: &str| Error::new(kind, Side::Source, "decrypt", cause).on(name);
         let keys = self.all()?;
         if keys.is_empty() {
-            return Err(error(ErrorKind::Usage, "it is encrypted, and no identity was named")
-                .with_hint("--identity FILE or AGE_IDENTITY=FILE names the key; --raw gets what is stored"));
+            return Err(error(ErrorKind::Usage, "it is encrypted, and no identity was named").with_hint(
+                "--identity FILE or AGE_IDENTITY=FILE names the key; --raw gets the stored bytes",
+            ));
         }
         let told = |fault: DecryptError| match fault {
             DecryptError::Io(fault) => failed(fault),

@@ -40,7 +40,11 @@ pub fn request(request: &Request, payload_len: usize) -> std::result::Result<(),
             has_ended(batch)?;
             let Some(pages) = pages else { return Ok(()) };
             self::pages(pages)?;
-            if is_slice_of_large(batch) { Ok(()) } else { Err(FrameError::Rule("pages of what has none")) }
+            if is_slice_of_large(batch) {
+                Ok(())
+            } else {
+                Err(FrameError::Rule("pages of an entry that has none"))
+            }
         }
         Request::Fetch { batch, .. } if payload_len == 0 => {
             self::batch(batch)?;
@@ -83,7 +87,7 @@ pub fn response(
                 Some(at) if is_slice_of_growing(batch) && *at <= MAX_FILE_LEN => {
                     contents(&batch.ended_at(*at), slices, len)
                 }
-                Some(_) => Err(FrameError::Rule("the end of what does not grow, or is too long")),
+                Some(_) => Err(FrameError::Rule("the end of a file that does not grow, or is too long")),
             }
         }
         (Response::Said(said), None) if said.text.len() > MAX_SAID => {
@@ -133,7 +137,7 @@ pub fn batch(batch: &Batch) -> std::result::Result<(), FrameError> {
             return Err(FrameError::Rule("a slice of no entry"));
         };
         if !entry.is_file() {
-            return Err(FrameError::Rule("a slice of what is no file"));
+            return Err(FrameError::Rule("a slice of an entry that is no file"));
         }
         if slice.index >= slice_count(entry.len) {
             return Err(FrameError::Rule("a slice after the end of its file"));

@@ -1,6 +1,8 @@
-//! `cargo xtask layout`: checks what the compiler does not: how files, crates and words are arranged.
+//! `cargo xtask layout`: checks the arrangement of files, crates and words, which the compiler does not check.
 
+mod clauses;
 mod cycles;
+mod glossary;
 mod layers;
 mod lexer;
 mod modules;

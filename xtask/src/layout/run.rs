@@ -1,21 +1,25 @@
-//! Runs the checks and prints what they found.
+//! Runs the checks and prints the problems that they find.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::clauses::clauses;
 use super::cycles::cycles;
+use super::glossary::glossary;
 use super::modules::Crate;
 use super::orphans::orphans;
 use super::tree::Tree;
 use super::{layers, sizes, words};
 
 /// The checks, each with its rule.
-pub(crate) const CHECKS: [(&str, &str); 6] = [
+pub(crate) const CHECKS: [(&str, &str); 8] = [
     ("cycles", "no cycle in the graph of `use` between the files of a crate"),
     ("orphans", "every source file is part of its crate"),
     ("files", "no source file over 500 lines"),
     ("functions", "at most 10 functions over 60 lines"),
     ("words", "no word that docs/GLOSSARY.md has retired"),
+    ("clauses", "no `what` in place of a noun in comments and documents"),
+    ("glossary", "at most 40 terms in docs/GLOSSARY.md, in order"),
     ("layers", "each crate depends on crates of lower layers only"),
 ];
 
@@ -37,6 +41,8 @@ pub(crate) fn run(root: &Path, chosen: &[&str]) -> io::Result<bool> {
             "files" => sizes::files(&tree),
             "functions" => sizes::functions(&crates, root),
             "words" => words::words(&tree),
+            "clauses" => clauses(&tree),
+            "glossary" => glossary(&tree),
             _ => layers::layers(&tree),
         };
         println!("{name}: {}: {rule}", if found.is_empty() { "ok" } else { "FAILED" });

@@ -34,7 +34,7 @@ pub(crate) struct MbArgs {
 const RB_EXAMPLES: &str = "\
 Examples:
   haul rb s3://empty
-  haul rb -n --force s3://scratch    # list what would be removed";
+  haul rb -n --force s3://scratch    # list the objects, remove none";
 
 /// Remove empty buckets, at Azure containers
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ pub(crate) struct RbArgs {
     /// First remove all objects and abort all uploads in the bucket
     #[arg(long)]
     pub(crate) force: bool,
-    /// Show what would be removed, remove nothing
+    /// List the objects that rb would remove, remove nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]

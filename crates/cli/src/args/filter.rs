@@ -15,7 +15,7 @@ const YOUNGER: &str = "Skip entries younger than AGE";
 /// How ages are written.
 const AGES: &str = "AGE counts back from the start of haul: a number with a unit (s, m, h, d, w, M for 30 days, y; a \
                     plain number counts seconds), or several (1h30m). Or it is a date, in local time unless it names a \
-                    zone (2024-05-01, 2024-05-01T12:00:00Z). Directories have no age here; DST keeps what is skipped.";
+                    zone (2024-05-01, 2024-05-01T12:00:00Z). Directories have no age here; DST keeps the skipped files.";
 
 /// One exclude or include option, as given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(crate) struct FilterArgs {
     /// Exclude the content of cache directories (CACHEDIR.TAG), but not the tag
     #[arg(long, help_heading = HEADING)]
     pub(crate) exclude_caches: bool,
-    /// Exclude what CVS ignores: *.o, *~, .git/ ..., and names in .cvsignore files
+    /// Exclude the files that CVS ignores: *.o, *~, .git/ ..., and names in .cvsignore files
     // The short name is that of compression in ssh and scp, where nobody expects files to be omitted.
     #[arg(long, help_heading = HEADING)]
     pub(crate) cvs_exclude: bool,
@@ -60,7 +60,7 @@ pub(crate) struct FilterArgs {
     /// Do not cross into other file systems
     #[arg(short = 'x', long, help_heading = HEADING)]
     pub(crate) one_file_system: bool,
-    /// `sync` deletes what the rules exclude.
+    /// `sync` deletes excluded entries too.
     #[arg(skip)]
     pub(crate) delete_excluded: bool,
 }
@@ -102,8 +102,8 @@ A rule is `- PATTERN` (exclude), `+ PATTERN` (include), `H` or `S` (hide from or
 (protect from or leave to the deletion of `sync` alone), `!` (drop all rules so far), `. FILE` (read rules from FILE) or \
 `: FILE` (in each directory, read rules from the file of this name in it; its subdirectories inherit them). The long names \
 are exclude, include, hide, show, protect, risk, clear, merge and dir-merge. Modifiers follow the letter, or a comma: `/` \
-(match the absolute path), `!` (match what the pattern does not match), `s`, `r` (only this side), `p` (perishable: no \
-protection in a deleted directory), `C` (what CVS ignores); for files also `-` or `+` (patterns only), `e` (exclude the file \
+(match the absolute path), `!` (invert the match), `s`, `r` (only this side), `p` (perishable: no \
+protection in a deleted directory), `C` (the files that CVS ignores); for files also `-` or `+` (patterns only), `e` (exclude the file \
 itself), `n` (not inherited) and `w` (split at white space). See `haul help filters`.";
 
 /// Whether an option with this long name is an exclude or include rule.

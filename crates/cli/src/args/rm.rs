@@ -9,7 +9,7 @@ use super::{GivenArgs, SelectArgs, ShareArgs, StoreArgs};
 const EXAMPLES: &str = "\
 Examples:
   haul rm s3://backups/db1.xb           # the object and its sidecar object
-  haul rm -rn s3://backups/2024/        # list what would be removed
+  haul rm -rn s3://backups/2024/        # list the objects, remove none
   haul rm -rn --min-age 30d s3://backups/daily/
   haul rm -r smb://nas/projects/old
   haul rm --incomplete s3://backups/    # abort interrupted uploads";
@@ -27,7 +27,7 @@ pub(crate) struct RmArgs {
     /// With sizes or ages, only the files that they select are removed from a folder.
     #[arg(short = 'r', long, conflicts_with = "incomplete")]
     pub(crate) recursive: bool,
-    /// Show what would be removed, remove nothing
+    /// List the entries that rm would remove, remove nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
     /// Abort incomplete uploads that haul started on this host and that no process continues; list the others

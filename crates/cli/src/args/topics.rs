@@ -24,7 +24,7 @@ pub(crate) const TOPICS: [Topic; 8] = [
     topic("config", "settings files and HAUL_* variables", include_str!("topics/config.txt")),
     topic("environment", "the variables that haul reads", include_str!("topics/environment.txt")),
     topic("files", "the files that haul keeps", include_str!("topics/files.txt")),
-    topic("exit-codes", "the exit codes, and what to do about each", include_str!("topics/exit-codes.txt")),
+    topic("exit-codes", "the exit codes, and the way out of each", include_str!("topics/exit-codes.txt")),
 ];
 
 const fn topic(name: &'static str, about: &'static str, text: &'static str) -> Topic {

@@ -1,4 +1,4 @@
-//! What settings can give: the commands that take them, and the options that belong to one run.
+//! Limits of the settings: the commands that take them, and the options that belong to one run.
 
 /// Commands for locations: they take settings, and `-h` beside other arguments is rsync's --human-readable.
 pub(crate) const COMMANDS: [&str; 16] = [
@@ -7,8 +7,8 @@ pub(crate) const COMMANDS: [&str; 16] = [
 ];
 
 /// Options that loosen a guard against deletion: a run that deletes more than usual says so itself.
-const DELETION: &str = "it decides what is deleted, so it must be typed for the run that it is for";
-/// Options that choose what a run does, or name its files.
+const DELETION: &str = "it decides which entries are deleted, so it must be typed for each run";
+/// Options that choose the work of one run, or name its files.
 const RUN: &str = "it is for one run: give it on the command line";
 
 /// The options, the commands that they are refused for (none: all), and why.

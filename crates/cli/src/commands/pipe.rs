@@ -20,9 +20,9 @@ use crate::values::Timetable;
 
 /// The advice of a pipe that has failed.
 const NOT_RESUMED: &str =
-    "a pipe cannot be resumed: clean up what the program that reads has made, and start again";
+    "a pipe cannot be resumed: remove the output of the program that reads, and start again";
 
-/// Sends what one program writes to the other one.
+/// Sends the output of one program to the other one.
 ///
 /// # Errors
 /// Errors before the run starts; later errors are in the summary.

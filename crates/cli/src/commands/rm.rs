@@ -39,7 +39,7 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     let selection = Selection::new(&args.select)?;
     if !args.recursive && !selection.takes_all() {
         let error = usage("select objects", "sizes and ages select the objects below a prefix");
-        return Err(error.with_hint("add -r, and -n to see what would be removed"));
+        return Err(error.with_hint("add -r, and -n to list the objects first"));
     }
     let lines = Lines::stdout();
     let mut failed = rm_share::remove(&shares, args, &selection, &lines)?;

@@ -1,4 +1,4 @@
-//! What `copy` and `sync` share: runs a job and shows it.
+//! Shared by `copy` and `sync`: runs a job and shows it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -32,7 +32,7 @@ pub(super) struct Transfer<'a> {
     pub(super) files_from: Option<OsString>,
     /// The options.
     pub(super) args: &'a TransferArgs,
-    /// What `sync` deletes.
+    /// The deletions of `sync`.
     pub(super) delete: Option<Delete>,
     /// Whether `copy` removes the source files.
     pub(super) remove_sources: Option<RemoveSources>,
@@ -121,7 +121,7 @@ fn request(transfer: &Transfer<'_>) -> Result<Request> {
 fn refuse_unproved(args: &TransferArgs) -> Result<()> {
     let refused = [
         (args.no_fsync, "--no-fsync", "a crash could lose files that were removed at SRC"),
-        (args.links.copy_links, "--copy-links", "it does not remove what links point to"),
+        (args.links.copy_links, "--copy-links", "it does not remove the targets of links"),
         (args.size_only, "--size-only", "it removes only files whose content was compared"),
         (args.index.index.is_some(), "--index", "it removes only files that were looked at in this run"),
         (!args.older.link_dest.is_empty(), "--link-dest", "it removes only files whose content was compared"),

@@ -51,7 +51,7 @@ fn commands(scope: &Scope) -> Vec<&'static str> {
     }
 }
 
-/// What an entry means to a command; `None` if the command has no such option, or settings cannot give it.
+/// The option of a command that an entry sets; `None` if the command has no such option, or settings cannot give it.
 pub(super) fn meaning<'a>(
     entry: &Entry,
     name: &str,
@@ -108,7 +108,7 @@ fn unknown(entry: &Entry, commands: &[&str], all: &Command) -> String {
     let name = &entry.name;
     if SECRETS.iter().any(|secret| name.contains(secret)) {
         return format!(
-            "`{name}`: settings have no secrets; `haul help environment` lists what haul reads instead"
+            "`{name}`: settings have no secrets; `haul help environment` lists the variables and files that haul reads instead"
         );
     }
     let of = |command: &&str| all.find_subcommand(command);

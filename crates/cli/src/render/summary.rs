@@ -200,7 +200,7 @@ impl Summary {
         self.transfer_details(lines);
     }
 
-    /// Entries by what was done with them.
+    /// The number of entries for each action.
     fn entry_counts(&self, all_up_to_date: bool, lines: &mut Vec<String>) {
         let totals = &self.report.totals;
         let would = if self.dry_run { "would be " } else { "" };
@@ -255,7 +255,7 @@ impl Summary {
         if manifest.without_digest > 0 {
             let files = count(manifest.without_digest, "file", "files");
             let why = if self.command == Command::Put {
-                "what is stored is not the stream"
+                "the stored content is not the stream"
             } else {
                 "this run did not verify it"
             };
@@ -443,7 +443,7 @@ impl Summary {
                 write!(last, "haul: content is equal, metadata DIFFERS: {all}")
             }
             Exit::Unreachable | Exit::Incomplete if !self.began() || self.bad => Ok(()),
-            // What failed was said, and there is nothing to add.
+            // The failures were printed, and there is nothing to add.
             Exit::Unreachable | Exit::Incomplete if advice.is_empty() && self.said_why() => Ok(()),
             Exit::Unreachable | Exit::Incomplete => write!(last, "haul: not complete{advice}"),
         };

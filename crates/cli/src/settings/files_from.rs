@@ -34,7 +34,7 @@ fn paths(reader: impl BufRead + Send + 'static, file: OsString, from0: bool) -> 
 /// As in rsync, a leading slash is the source directory. `..` is refused, and so is `/./`, where rsync would cut the path.
 fn path_of(name: &[u8]) -> Result<RelPath> {
     if name.windows(3).any(|bytes| bytes == b"/./") {
-        let cause = "haul keeps the whole path, and rsync only what follows `/./`";
+        let cause = "haul keeps the whole path, and rsync only the part after `/./`";
         let error = Error::new(ErrorKind::Unsupported, Side::Source, "copy the listed path", cause);
         return Err(error.on(name).with_hint("write it without `/./`, or give the source with -R"));
     }

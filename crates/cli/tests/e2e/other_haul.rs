@@ -118,7 +118,7 @@ fn bootstrap_sends_only_programs_with_a_recorded_digest() {
     refused("its digest is unknown");
     record(&theirs);
     program(&theirs, &format!("touch {}; exit 1", canary.display()));
-    refused("it is not what");
+    refused("it differs from the record");
     scene.assert_all_gone();
 }
 

@@ -91,7 +91,7 @@ fn a_checksum_that_is_not_that_of_the_part_is_sent_again() {
         request.part().is_some().then_some(Trouble::Lie("x-amz-checksum-crc64nvme", "AAAAAAAAAAA="))
     });
     let run = place.behind(&always, "put").arg(at("y")).input(noise()).finish().expect_code(3);
-    assert!(run.err().contains("what the store has is not what was sent"), "{run}");
+    assert!(run.err().contains("the store has other content than haul sent"), "{run}");
     assert!(place.store.object("/bucket/y").is_none() && place.store.incomplete() == 0);
 }
 

@@ -54,7 +54,9 @@ impl Finder {
             tcp::check_congestion(name).map_err(|error| {
                 Error::new(ErrorKind::Usage, Side::Local, "use the congestion control", error.to_string())
                     .on(name)
-                    .with_hint("`sysctl net.ipv4.tcp_allowed_congestion_control` lists what this system lets you have")
+                    .with_hint(
+                        "`sysctl net.ipv4.tcp_allowed_congestion_control` lists the choices of this system",
+                    )
             })?;
         }
         Ok(Some(Self {

@@ -22,8 +22,8 @@ use super::state::Pick;
 use super::supervisor::SessionSupervisor;
 use super::traffic::TrafficCounter;
 
-/// How long the remote end may take to make durable what it has accepted, once everything was sent. After that only the
-/// local ssh processes are ended: the remote process goes on with it.
+/// How long the remote end may take, after everything was sent, to make durable the content that it has accepted.
+/// Then haul ends only the local ssh processes, and the remote process goes on.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long another haul may hold a sink before opening it fails. The remote process of a run that was just killed is
 /// gone in a moment.
@@ -180,7 +180,9 @@ impl Peer {
     pub(super) fn call_on(&self, request: &Request, pick: Pick) -> Result<Response> {
         match self.session.call(request, pick, &|| None)?.0 {
             Response::Failed(error) => Err(error),
-            Response::Gone => Err(self.session.unreachable("the remote end lost what it had open")),
+            Response::Gone => {
+                Err(self.session.unreachable("the remote end lost its open source or destination"))
+            }
             response => Ok(response),
         }
     }
@@ -247,7 +249,7 @@ impl Peer {
                 Ok((data, wire_bytes as u64))
             }
             Response::Failed(error) => Err(error),
-            Response::Gone => Err(session.unreachable("the remote end lost what it had open")),
+            Response::Gone => Err(session.unreachable("the remote end lost its open source or destination")),
             _ => Err(unexpected_answer()),
         }
     }

@@ -78,7 +78,7 @@ fn read_frames(session: &Session, connection: &Connection, reader: &mut impl Inc
                 return haul_wire::FrameError::Kind.into();
             }
         }
-        let unasked = haul_wire::FrameError::Rule("an answer to what was not asked");
+        let unasked = haul_wire::FrameError::Rule("an answer without a request");
         let mut content = None;
         if header.payload_len > 0 {
             let Some(Some(mut buffer)) = session.buffer_for(connection.number, header.id) else {

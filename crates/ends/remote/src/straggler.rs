@@ -34,7 +34,7 @@ struct Track {
     moved: u64,
     /// Whether the first byte of its content has moved.
     moving: bool,
-    /// Bytes a second, when it last had something to move; and whether that is of what it has now.
+    /// Bytes a second, when it last had content to move. `fresh`: that is the rate of its present content.
     rate: Option<f64>,
     fresh: bool,
 }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_is_remote_slower_is_given_up_at_the_end() {
+    fn a_connection_that_is_much_slower_is_given_up_at_the_end() {
         let (mut stragglers, now) = one_slow();
         assert_eq!(stragglers.find(&now, 0.06), None, "nobody else is free");
         assert_eq!(stragglers.find(&connections(12_000_000, 100_000), 0.06), Some(2));
@@ -138,7 +138,7 @@ mod tests {
         stragglers.watch(0.1, &busy(1000));
         stragglers.watch(1.0, &busy(5_000_000));
         assert_eq!(stragglers.find(&connections(6_000_000, 5_000_000), 0.06), None);
-        // What was done while there was nothing to do is not its rate.
+        // An idle connection keeps the rate that it had before.
         stragglers.watch(2.0, &connections(6_000_000, 9_000_000));
         stragglers.watch(9.0, &connections(6_000_000, 44_000_000));
         assert_eq!(stragglers.find(&connections(6_000_000, 44_000_000), 0.06), None);

@@ -114,7 +114,7 @@ impl Conn {
     }
 
     fn answer(&self, packet: Vec<u8>) -> Result<()> {
-        let strange = || lost(&self.name, "the server sent what is no answer to a request");
+        let strange = || lost(&self.name, "the server sent data that answers no request");
         let (id, mut response) = packet::decode(packet).map_err(|_| strange())?;
         let waiting = self.pending.lock().waiting.remove(&id).ok_or_else(strange)?;
         self.load.fetch_sub(waiting.weight, Ordering::Relaxed);

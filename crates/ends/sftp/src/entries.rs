@@ -108,7 +108,7 @@ fn entry(
 ) -> Result<Option<Entry>> {
     let cannot = |cause: &str| Err(tree.fault(ErrorKind::Unsupported, "copy", path, cause));
     let (Some(mode), Some((accessed, modified))) = (attrs.mode, attrs.times) else {
-        return cannot("the server does not tell what it is");
+        return cannot("the server does not tell its kind");
     };
     let kind = match mode & KIND {
         tree::FILE => EntryKind::File,
@@ -122,7 +122,7 @@ fn entry(
         0o010_000 => EntryKind::Fifo,
         0o140_000 => EntryKind::Socket,
         0o020_000 | 0o060_000 => return cannot("SFTP does not tell the number of a device"),
-        _ => return cannot("the server does not tell what it is"),
+        _ => return cannot("the server does not tell its kind"),
     };
     let (uid, gid) = attrs.owner.unwrap_or_default();
     let len = if kind == EntryKind::File { attrs.size.unwrap_or_default() } else { 0 };

@@ -34,7 +34,7 @@ impl Sftp {
         }
         if !self.warned.swap(true, Ordering::Relaxed) && !options.verify_disk {
             self.pool.note(&format!(
-                "nothing of haul's checks what arrives at {}: `--verify disk` reads it back",
+                "no haul checks the content on arrival at {}: `--verify disk` reads it back",
                 self.pool.name()
             ));
         }

@@ -1,7 +1,7 @@
 //! The packets of SFTP version 3, and of those extensions of OpenSSH that haul uses.
 //!
-//! Sources: draft-ietf-secsh-filexfer-02, and the file `PROTOCOL` of OpenSSH for the extensions and for what OpenSSH
-//! does otherwise than the draft: `SYMLINK` takes the target first. Names and handles are bytes throughout.
+//! Sources: draft-ietf-secsh-filexfer-02, and the file `PROTOCOL` of OpenSSH for the extensions and for the deviation
+//! of OpenSSH from the draft: `SYMLINK` takes the target first. Names and handles are bytes throughout.
 
 use std::io::{self, Read};
 
@@ -104,7 +104,7 @@ pub(super) enum Request<'a> {
     Readlink { path: &'a [u8] },
     /// Make a link.
     Symlink { target: &'a [u8], path: &'a [u8] },
-    /// Rename. The server decides what happens if the new name exists.
+    /// Rename. The result depends on the server if the new name exists.
     Rename { from: &'a [u8], to: &'a [u8] },
     /// `posix-rename@openssh.com`: rename, replacing an existing file.
     PosixRename { from: &'a [u8], to: &'a [u8] },
@@ -448,7 +448,7 @@ pub(super) fn read_packet(reader: &mut impl Read) -> io::Result<Vec<u8>> {
     reader.read_exact(&mut len)?;
     let len = u32::from_be_bytes(len) as usize;
     if len == 0 || len > MAX_PACKET {
-        let why = "what came is no SFTP; does a login script there print something?";
+        let why = "the received data is not SFTP; does a login script there print something?";
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     let mut packet = vec![0; len];

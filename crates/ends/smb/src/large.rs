@@ -21,8 +21,8 @@ use super::small::{check_write, gave_back_other};
 use super::state::SmbSink;
 use super::step::{Kind, Step, WRITE};
 
-/// Finds what interrupted runs left of these files, and returns the slices to keep, as ranges. Removes what is of no
-/// use.
+/// Finds the staged files and journals that interrupted runs left of these files, and returns the slices to keep, as
+/// ranges. Removes staged files and journals without a slice to keep.
 pub(super) fn prepare(sink: &SmbSink, files: &[&Case<'_, Attrs>]) -> Result<Vec<Result<Vec<Range<u32>>>>> {
     sink.tree.smb.all(files, async |case: &&Case<'_, Attrs>| {
         let (entry, replaces) = (&case.offer.entry, case.now.is_some_and(|now| now.is_file()));
@@ -30,8 +30,8 @@ pub(super) fn prepare(sink: &SmbSink, files: &[&Case<'_, Attrs>]) -> Result<Vec<
             return Ok(large.resumable());
         }
         let empty = large_file(&sink.tree, entry, replaces, &[])?;
-        let failed = |fault| sink.tree.error("look at what is staged of", &entry.path, fault);
-        // What is left of another stream is not compared with this one.
+        let failed = |fault| sink.tree.error("look at the staged file of", &entry.path, fault);
+        // haul does not compare the slices of an earlier stream with this one.
         let known = if entry.is_stream() { Vec::new() } else { left(sink, &empty).await.map_err(failed)? };
         if sink.options.dry_run {
             return Ok(Vec::new());

@@ -19,7 +19,7 @@ pub(super) fn walk(tree: &Tree, options: &ScanOptions, visit: ScanVisit<'_>) -> 
     if options.one_file_system {
         let cause = "SMB does not tell one file system from another";
         let error = Error::new(ErrorKind::Usage, tree.side, "obey --one-file-system", cause);
-        return Err(error.with_hint("leave it out, and what is to stay out with --exclude"));
+        return Err(error.with_hint("omit the option, and leave entries out with --exclude"));
     }
     if options.owner_names {
         tree.smb.server.note("haul asks a share for no owners: --owner-by-name has no effect on this source");

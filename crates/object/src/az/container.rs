@@ -23,7 +23,7 @@ const TERMS: Terms = Terms {
     check: Checksum::Crc64,
     delete_batch: 1,
     max_copy_len: u64::MAX,
-    keeps_uploads: Some("Azure keeps what was sent for a week, unless --resume goes on from it"),
+    keeps_uploads: Some("Azure keeps the sent blocks for a week, unless --resume goes on from them"),
     lists_uploads: false,
     metadata_at_end: true,
     credentials: "credentials come from AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_ACCOUNT with \

@@ -52,7 +52,7 @@ impl Login {
                 store.credentials().get_credential().await.map_err(|_| {
                     Fault::new(
                         Class::Login,
-                        "no token was given, neither for what the environment says nor by the machine",
+                        "no token was given, neither for the environment nor by the machine",
                     )
                 })
             }

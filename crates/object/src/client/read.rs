@@ -56,7 +56,7 @@ impl Client {
             }
             _ => {
                 let error = Error::new(ErrorKind::NotFound, self.side, operation, "there is no such object");
-                error.on(self.name(key)).with_hint("`haul ls` lists what is there")
+                error.on(self.name(key)).with_hint("`haul ls` lists the objects")
             }
         }
     }

@@ -196,7 +196,7 @@ fn known_by_run_id(etag: String, body: &Payload) -> Tag {
 }
 
 fn damaged() -> Fault {
-    Fault::new(Class::Damaged, "what the store has is not what was sent")
+    Fault::new(Class::Damaged, "the store has other content than haul sent")
 }
 
 /// Whether a store may have refused checksum headers that it does not support.

@@ -310,7 +310,7 @@ fn is_of(head: &Head, range: &Range<u64>, known: ExpectedObject<'_>) -> Answer<(
     if same && placed {
         return Ok(());
     }
-    Err(Fault::new(Class::Condition, "the answer is not what was asked for"))
+    Err(Fault::new(Class::Condition, "the answer does not fit the request"))
 }
 
 /// Reads an error answer: the failure, and the content.

@@ -101,7 +101,7 @@ fn buffers(link: &LinkFacts<'_>) -> Finding {
     if link.rate < one * streams * LOCAL_CAP {
         return Finding::ok(
             what,
-            format!("{found}; the link carried {}/s, so they are not what limits", size(link.rate as u64)),
+            format!("{found}; the link carried {}/s, so they are not the limit", size(link.rate as u64)),
         );
     }
     let found = format!("{found}, of {}/s that the link would carry", size(wanted as u64));

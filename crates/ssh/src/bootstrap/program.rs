@@ -109,7 +109,7 @@ fn verified(content: Vec<u8>, place: PathBuf) -> Result<Program, String> {
     let program = Program::new(content, Some(place));
     match recorded(&text, &name) {
         Some(sum) if sum.eq_ignore_ascii_case(&program.sum) => Ok(program),
-        Some(_) => Err(format!("{shown} is not used, as it is not what {} records", sums.display())),
+        Some(_) => Err(format!("{shown} is not used, as it differs from the record in {}", sums.display())),
         None => Err(format!("{shown} is not used, as {} does not record it", sums.display())),
     }
 }
@@ -179,7 +179,7 @@ mod tests {
             assert!(cause(&format!("{sum}  {name}.old\n")).contains("does not record it"));
             let changed = cause(&format!("{}  {name}\n", sum.replace('b', "c")));
             assert!(changed.contains(&place.display().to_string()), "{changed}");
-            assert!(changed.contains("it is not what"), "{changed}");
+            assert!(changed.contains("it differs from the record"), "{changed}");
             for line in [format!("{sum}  {name}\n"), format!("x\n{} *{name}", sum.to_uppercase())] {
                 std::fs::write(lib.join(SUMS), line).unwrap();
                 let found = find_for(&system, &running).unwrap().unwrap();

@@ -46,7 +46,7 @@ fn talk(pipes: Pipes, name: &str, why: &str, note: &Note) -> Result<String> {
     };
     let system = line(&mut lines, &*helper, &failed)?;
     let system = system.strip_prefix("system ").and_then(System::parse);
-    let system = system.ok_or_else(|| failed("it does not say what system it is"))?;
+    let system = system.ok_or_else(|| failed("it does not name its system"))?;
     let program = program_for(&system, &failed)?;
     let mut to = File::from(to);
     // If this fails, the next line of the script reports why.

@@ -164,11 +164,11 @@ fn failed(error: io::Error, name: &str) -> Error {
         Err(error) => error,
     };
     let (kind, cause) = if error.kind() == io::ErrorKind::UnexpectedEof {
-        (ErrorKind::Corrupt, "it ends too early: what is stored was cut off".to_owned())
+        (ErrorKind::Corrupt, "it ends too early: the stored stream was cut off".to_owned())
     } else if error.to_string().contains("too much memory") {
         (ErrorKind::Unsupported, "its frames need more memory than --max-memory leaves".to_owned())
     } else {
         (ErrorKind::Corrupt, error.to_string())
     };
-    Error::new(kind, Side::Source, "decode", cause).on(name).with_hint("--raw gets what is stored")
+    Error::new(kind, Side::Source, "decode", cause).on(name).with_hint("--raw gets the stored bytes")
 }

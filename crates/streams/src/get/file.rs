@@ -224,7 +224,7 @@ impl Pieces for FilePieces<'_> {
         if there == found {
             return Ok(Checked::Blake3);
         }
-        let cause = "what an interrupted get had left differs from the file";
+        let cause = "the output of an interrupted get differs from the file";
         let error = Error::new(ErrorKind::Corrupt, Side::Local, "verify", cause).on(&file.name);
         Err(error.with_hint("it was removed: run the same command again"))
     }

@@ -131,5 +131,5 @@ pub(crate) fn plain(name: &str) -> Error {
 pub(crate) fn unknown(words: &str, name: &str) -> Error {
     let cause = format!("it is stored as `{words}`, which this version does not know");
     let error = Error::new(ErrorKind::Unsupported, Side::Source, "decode", cause).on(name);
-    error.with_hint("--raw gets what is stored")
+    error.with_hint("--raw gets the stored bytes")
 }

@@ -134,7 +134,12 @@ impl Slices {
             return Err(error.clone());
         }
         state.len.zip(state.digest).ok_or_else(|| {
-            Error::new(ErrorKind::Protocol, Side::Destination, "verify", "it does not say what it has got")
+            Error::new(
+                ErrorKind::Protocol,
+                Side::Destination,
+                "verify",
+                "it does not name the digest of its input",
+            )
         })
     }
 

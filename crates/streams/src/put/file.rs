@@ -268,7 +268,7 @@ impl<'a> FileStream<'a> {
         let error = if error.subject().is_empty() { error.on(&self.target.name) } else { error };
         match error.kind() {
             ErrorKind::Unreachable if self.target.resumes => {
-                error.with_hint("what was sent is kept there: the same command with --resume goes on from it")
+                error.with_hint("the sent data is kept there: the same command with --resume goes on from it")
             }
             // Nothing can be removed there, or another haul writes the file.
             ErrorKind::Unreachable | ErrorKind::Busy => error,
@@ -295,7 +295,7 @@ impl<'a> FileStream<'a> {
         let sink = &self.target.sink;
         let discarded = sink.discard(std::slice::from_ref(&self.target.path)).and_then(|()| sink.finish());
         if let Err(error) = discarded {
-            (self.target.note)(&format!("{}: what was staged may still be there: {error}", self.target.name));
+            (self.target.note)(&format!("{}: the staged file may still be there: {error}", self.target.name));
         }
     }
 }

@@ -259,7 +259,7 @@ impl<'a> ObjectStream<'a> {
         // A second encryption of the stream would differ.
         if error.kind() == ErrorKind::Unreachable && !self.encoding.encrypted {
             return error
-                .with_hint("what was sent is kept there: the same command with --resume goes on from it");
+                .with_hint("the sent data is kept there: the same command with --resume goes on from it");
         }
         self.abort(begun);
         error

@@ -51,7 +51,7 @@ pub(super) fn load(stream: &dyn StreamAt, range: Range<u64>) -> Result<Vec<u8>> 
     if bytes.len() >= wanted {
         return Ok(bytes);
     }
-    let cause = "it ends too early: what is stored was cut off";
+    let cause = "it ends too early: the stored stream was cut off";
     Err(Error::new(ErrorKind::Corrupt, Side::Source, "read", cause).on(stream.name()))
 }
 

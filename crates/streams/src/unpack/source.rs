@@ -346,7 +346,7 @@ impl Source for MemberSource {
                     checked.map(|()| SliceData { extents, value })
                 }
                 Some(place) => {
-                    let cause = format!("byte {place} of the stream and what follows has another CRC-32 than it had");
+                    let cause = format!("from byte {place} of the stream on, the content has another CRC-32 than before");
                     let error = Error::new(ErrorKind::Corrupt, Side::Source, "verify", cause);
                     Err(error.on(entry.path.as_bytes()).with_retry(Retry::Again).with_hint(
                         "the stream is damaged, or its index is of another one: `haul index SRC` makes a new one",

@@ -92,7 +92,7 @@ pub(crate) fn check_empty(root: &Root, entry: &Entry, file: &File) -> Result<()>
     }
     let cause = "its file system tells no length of it, so how much there is cannot be known";
     let error = root.fault(ErrorKind::Unsupported, "read", &entry.path, cause);
-    Err(error.with_hint("copy what it holds with cat, or leave it out with --exclude"))
+    Err(error.with_hint("copy its content with cat, or leave it out with --exclude"))
 }
 
 /// The runs of data in `len` bytes from `start` of the entry's file, as offsets from `start`.

@@ -50,7 +50,7 @@ impl LocalSink {
         };
         // The next try sends the whole slice.
         let changed = || {
-            let cause = "the file that is replaced is not what it was when it was compared";
+            let cause = "the file to replace has changed since it was compared";
             self.root().fault(ErrorKind::Corrupt, "verify", &entry.path, cause).with_retry(Retry::Again)
         };
         let bases = &self.committer.bases;

@@ -79,7 +79,7 @@ impl Recheck {
     /// The error of a file with slices that differ from the record.
     pub(crate) fn failure(&self) -> Option<Error> {
         let State::Failed(count) = *self.state.lock() else { return None };
-        let cause = format!("{count} slices that an interrupted run had left are not what they were");
+        let cause = format!("{count} slices of an interrupted run have changed since");
         let error = Error::new(ErrorKind::Corrupt, Side::Destination, "read back", cause);
         Some(error.with_retry(Retry::Anew))
     }

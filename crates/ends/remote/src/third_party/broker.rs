@@ -358,7 +358,7 @@ impl Fetcher {
         direct.then(|| self.shared.connections.load(Ordering::Relaxed))
     }
 
-    /// What the end of the source has found out about pages.
+    /// The results of the page checks at the end of the source.
     ///
     /// # Errors
     /// If it cannot be asked.
@@ -411,7 +411,9 @@ impl Fetcher {
                     error.with_retry(Retry::OtherStream)
                 }
                 Ok((Response::Failed(error), _)) | Err(error) => error,
-                Ok((Response::Gone, _)) => pair.to.unreachable("the remote end lost what it had open"),
+                Ok((Response::Gone, _)) => {
+                    pair.to.unreachable("the remote end lost its open source or destination")
+                }
                 Ok(_) => unexpected_answer(),
             };
             done(failed(count, &error));
