@@ -17,7 +17,7 @@ const QUIET: Duration = Duration::from_secs(1);
 /// Small frames that wait are written together up to this many bytes.
 const TOGETHER: usize = 64 * 1024;
 
-/// What a connection does with the requests that arrive on it.
+/// Answers the requests that arrive on a connection.
 pub(crate) trait Handler: Send + Sync {
     /// Whether this connection may make the request. Called before memory is taken for its content.
     ///

@@ -1,4 +1,4 @@
-//! What a session can open: the contract, and the file system of this machine.
+//! The ends that a session can open: the contract, and the file system of this machine.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use haul_core::{
 };
 use haul_program::{ProgramSink, ProgramSource, Run, named};
 
-/// What a session can open.
+/// The ends that a session can open.
 pub trait Ends: Send + Sync {
     /// Opens a source whose buffers come from `pool`.
     ///
@@ -38,7 +38,7 @@ pub trait Ends: Send + Sync {
         Err(runs_none(program, Side::Destination))
     }
 
-    /// What is opened makes at most so many file-system operations in a second, on each side; `None` is no limit.
+    /// Opened ends make at most so many file-system operations in a second, on each side; `None` is no limit.
     fn limit(&self, _iops: Option<u64>) {}
 
     /// Measures something or looks it up.

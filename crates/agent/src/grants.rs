@@ -10,7 +10,7 @@ use haul_remote::{ExpectedGranter, Puller};
 use haul_transport::{Credentials, Listener};
 use haul_wire::{FrameError, PairId, Request, ticket};
 
-/// What another remote end may fetch here: the batches that the local end made a ticket for.
+/// The batches that another remote end may fetch here: those with a ticket of the local end.
 pub(crate) struct Grant {
     pub(crate) credentials: Credentials,
     secret: [u8; 32],

@@ -3,12 +3,12 @@
 //! ssh starts one `haul agent` process for each connection. The first process holds the session (`session`): the open
 //! sources and sinks, one memory budget, one set of threads. Each later process finds it by the name of the session,
 //! hands over its streams (`join`) and waits. The session ends when its last connection has ended; before that, the
-//! sinks make durable what they have accepted.
+//! sinks make all accepted writes durable.
 //!
 //! From the bottom up: `reply` (the duty to answer), `connection` (the two threads of a connection), `direct` (keys and
 //! port for TLS connections), `grants` (other remote ends), `scan` (walks that the local end fetches part by part),
-//! `session` (the state), `accept` (TLS connections on their way into the session), `third_party` (what other remote
-//! ends may do, and what is fetched from them), `serve` (what each request does).
+//! `session` (the state), `accept` (TLS connections on their way into the session), `third_party` (the rights of other
+//! remote ends, and batches fetched from them), `serve` (the effect of each request).
 
 mod accept;
 mod comparing;

@@ -17,7 +17,7 @@ use haul_local::Confined;
 use crate::comparing::Comparing;
 use crate::ends::Ends;
 
-/// What a session may do in its directory.
+/// The rights of a session in its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Everything.
@@ -39,7 +39,7 @@ pub struct Restriction {
     pub access: Access,
 }
 
-/// Checks that the local end asked sshd for haul: a forced command runs in place of what was asked for.
+/// Checks that the local end asked sshd for haul: a forced command runs in place of the requested one.
 ///
 /// # Errors
 /// [`ErrorKind::PermissionDenied`] if it asked for another command.

@@ -1,4 +1,4 @@
-//! Reports what the program of a root writes to its standard error.
+//! Reports the standard error of the program of a root.
 
 use std::sync::Arc;
 use std::thread;

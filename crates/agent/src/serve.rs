@@ -1,4 +1,4 @@
-//! What each request does.
+//! The effect of each request.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(crate) fn serve(
             watch::watch(session, reply, root, timeout, known, held_by_iops);
         }
         Request::Said { root, from } => said::said(session, reply, root, from),
-        // On this thread: all workers may wait for what the program writes.
+        // On this thread: all workers may wait for output of the program.
         Request::Stop { root } => {
             if let Some(source) = session.source(root) {
                 source.stop();

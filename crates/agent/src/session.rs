@@ -45,7 +45,7 @@ type Slot = Arc<Mutex<Open>>;
 pub(crate) enum Caller {
     /// The local end, which may request everything.
     LocalEnd,
-    /// Another remote end, which may request what it was granted.
+    /// Another remote end, which may request the batches that it was granted.
     Puller(Arc<Grant>),
 }
 
@@ -246,7 +246,7 @@ impl ServerSession {
         connections.closed = true;
     }
 
-    /// Makes durable what the sinks have accepted, and closes everything.
+    /// Makes all accepted writes durable, and closes everything.
     pub(crate) fn close(&self) {
         self.direct.lock().take();
         self.third_parties.close();

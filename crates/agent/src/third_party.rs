@@ -1,7 +1,6 @@
 //! Third-party copies: this end grants content to another remote end, or fetches content from one.
 //!
-//! The local end introduced the two. The end that fetches may read what the local end made a ticket for, and nothing
-//! else.
+//! The local end introduced the two. The end that fetches may read only batches with a ticket of the local end.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -43,7 +43,7 @@ struct AutoState {
     sending: u32,
 }
 
-/// What has happened since the last window.
+/// The measurements since the last window.
 struct MeasuringWindow {
     since: Instant,
     ticks: Option<Ticks>,
@@ -88,7 +88,7 @@ impl MeasuringWindow {
 /// A rung and its method.
 pub(crate) type Rated = (usize, Method);
 
-/// What to do with a batch.
+/// The treatment of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Choice {
     /// Compress it by the method of this rung, if a sample shows that this is worthwhile, and compare the other rung.

@@ -10,8 +10,8 @@
 //! a cheaper rung looks as good. A slow remote end looks like a slow link unless the kernel tells them apart, so a rung
 //! that promises more is judged by its result, and sometimes a rung that promises less is tried.
 //!
-//! Predictions only decide what is tried. A rung that carries less than another one did a moment ago is left, and the
-//! time until it is tried again doubles with each attempt in vain.
+//! Predictions only decide which rung is tried. A rung that carries less than another one did a moment ago is left,
+//! and the time until it is tried again doubles with each attempt in vain.
 
 use crate::ladder::{Content, LADDER, Rung, SAMPLE_GAIN, START, UNKNOWN};
 use crate::results::Results;
@@ -52,7 +52,8 @@ const FRESH: u32 = 3;
 /// While the link is the limit, one batch out of so many is compressed on two rungs; at first one out of fewer.
 const COMPARED: u32 = 16;
 const COMPARED_FIRST: u32 = 2;
-/// Windows after which a step is judged, not counting the first one: it still sends what was compressed before.
+/// Windows after which a step is judged, not counting the first one: it still sends batches that were compressed
+/// before.
 const TRIAL: u32 = 2;
 /// Windows with a full link until it is checked that the link is the limit. Doubled with each confirmation.
 const DOUBT: u32 = 20;
@@ -111,7 +112,7 @@ pub(crate) struct Chooser {
     /// Batches since the last comparison, and the number of comparisons.
     uncompared: u32,
     comparisons: u32,
-    /// Windows since the last step. The first one still sends what was compressed before.
+    /// Windows since the last step. The first one still sends batches that were compressed before.
     settled: u32,
     results: Results,
 }

@@ -1,4 +1,4 @@
-//! The compression methods to choose from, from cheapest to hardest, and what is known of each.
+//! The compression methods to choose from, from cheapest to hardest, and the known ratio and speed of each.
 
 use haul_core::Method;
 

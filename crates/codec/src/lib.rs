@@ -2,8 +2,8 @@
 //!
 //! Content is compressed as it is sent, batch by batch, and decompressed before anything else reads it: digests are
 //! those of the plain bytes. Read `coder` (one piece), then [`packer`](Packer) (batches, memory, threads). `chooser`
-//! decides how hard to compress, over the rungs of `ladder`, from what `auto` measures of threads, link and CPUs
-//! (`load`), and from what each rung carried (`results`).
+//! decides how hard to compress, over the rungs of `ladder`, by the measurements that `auto` makes of threads, link and
+//! CPUs (`load`), and by the rate that each rung carried (`results`).
 //!
 //! Stored streams are separate: [`frame`] makes standard frames, [`split`] finds them in a stream.
 

@@ -1,4 +1,4 @@
-//! What each rung carried, as measured.
+//! The measured rate that each rung carried.
 
 use crate::ladder::LADDER;
 

@@ -39,7 +39,7 @@ enum SplitState<R: BufRead> {
     Ended,
 }
 
-/// What comes next in a stream.
+/// The next part of a stream.
 enum Next {
     Frame(usize),
     Long,

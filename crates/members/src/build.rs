@@ -9,7 +9,7 @@ use crate::record::{Log, Record};
 /// The algorithm of [`crate::Piece::crc`].
 const CRC: CrcAlgorithm = CrcAlgorithm::Crc32IsoHdlc;
 
-/// What comes next in a stream.
+/// The next part of a stream.
 pub(crate) enum Step {
     /// So many bytes to decode.
     Gather(usize),
@@ -42,7 +42,7 @@ pub(crate) struct Payload {
     pub(crate) member: u32,
     /// Where it belongs in the member: offsets and lengths, the next one last.
     pub(crate) runs: Vec<(u64, u64)>,
-    /// The CRC-32 of what has passed.
+    /// The CRC-32 of the bytes so far.
     pub(crate) crc: u32,
 }
 

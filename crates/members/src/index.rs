@@ -1,4 +1,4 @@
-//! What is known of the members of a stream.
+//! The index of the members of a stream.
 
 use std::fmt;
 
@@ -29,9 +29,9 @@ impl fmt::Display for Format {
 pub enum Fault {
     /// It is neither xbstream nor tar.
     Unknown,
-    /// It is damaged, or names what no member may have, at this offset.
+    /// It is damaged, or has a name that no member may have, at this offset.
     Damaged(u64, String),
-    /// It holds what this version cannot unpack, at this offset.
+    /// It holds a kind of member that this version cannot unpack, at this offset.
     Unsupported(u64, String),
     /// It has more members than an index holds.
     TooMany,
@@ -47,7 +47,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a stream says of a member before its content.
+/// The metadata of a member, which the stream has before its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// Its path.
@@ -104,7 +104,7 @@ pub(crate) fn crc32(bytes: &[u8]) -> u32 {
 /// A member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// What the stream says of it.
+    /// Its metadata.
     pub head: Head,
     /// Its length in bytes.
     pub len: u64,

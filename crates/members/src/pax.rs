@@ -1,4 +1,4 @@
-//! Extended headers of pax: what a member has besides, or instead of, the fields of its header.
+//! Extended headers of pax: fields of a member that its header lacks, or that replace fields of its header.
 
 use haul_core::Timestamp;
 use haul_core::entry::Xattr;

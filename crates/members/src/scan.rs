@@ -73,7 +73,7 @@ impl Scanner {
             Decoder::Tar(decoder) => decoder.end(self.at)?,
         }
         let packed = self.builder.finish(self.at, frames)?;
-        // What is written can be read.
+        // Proves that the index can be read.
         decode(&packed).map_err(|why| Fault::Damaged(0, why))?;
         Ok(packed)
     }
@@ -95,7 +95,7 @@ impl Scanner {
         }
     }
 
-    /// Decodes what is complete, until a step needs more bytes.
+    /// Decodes all complete parts, until a step needs more bytes.
     fn settle(&mut self) -> Result<(), Fault> {
         loop {
             let next = match &mut self.step {

@@ -31,7 +31,7 @@ pub(crate) struct Tar {
     open: (u32, u64),
 }
 
-/// What is decoded next.
+/// The part of a tar that is decoded next.
 #[derive(Default)]
 enum TarStep {
     #[default]
@@ -77,7 +77,7 @@ fn padding(len: u64) -> u64 {
 }
 
 impl Tar {
-    /// Decodes what ends at this offset of the stream.
+    /// Decodes the part that ends at this offset of the stream.
     pub(crate) fn decode(&mut self, bytes: &[u8], at: u64, to: &mut Builder) -> Result<Step, Fault> {
         match std::mem::take(&mut self.part) {
             TarStep::Header => self.header(bytes, at, to),
@@ -92,7 +92,7 @@ impl Tar {
         let damaged = |why: &str| Fault::Damaged(begun, why.to_owned());
         if block.iter().all(|byte| *byte == 0) {
             self.ended = true;
-            // What follows the end has no meaning.
+            // Bytes after the end have no meaning.
             return Ok(Step::Skip(u64::MAX));
         }
         if !is_header(block) {
@@ -254,7 +254,7 @@ impl Tar {
     }
 }
 
-/// What the header of a member says of it.
+/// The metadata in the header of a member.
 fn head(block: &[u8], pax: &Pax) -> Result<Head, Fault> {
     let damaged = |why: &str| Fault::Damaged(0, why.to_owned());
     let named = text(&block[..100]);

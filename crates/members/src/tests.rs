@@ -127,7 +127,7 @@ fn streams_that_lie_have_no_index_and_say_why() {
     assert_eq!(whole(&bytes(4096, 0)), Err(Fault::Unknown));
 }
 
-/// Runs a script in a folder of its own, and returns what it writes.
+/// Runs a script in a folder of its own, and returns its output.
 fn written(script: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let ended = Command::new("bash").args(["-ec", script]).current_dir(folder.path()).output().unwrap();

@@ -1,4 +1,4 @@
-//! What a store tells of one object besides what a copy needs.
+//! The details of an object that a copy does not need.
 
 /// The HTTP headers that stores keep with an object.
 const KEPT: [&str; 6] = [
@@ -30,7 +30,7 @@ const KEY: [&str; 6] = [
     "x-ms-encryption-key-sha256",
 ];
 
-/// What a store tells of one object besides what a copy needs.
+/// The details of an object that a copy does not need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
     /// The time of the last modification, as in RFC 3339.

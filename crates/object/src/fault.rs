@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use haul_core::{Error, ErrorKind, Side};
 
-/// The kind of a failure, which decides what to do about it.
+/// The kind of a failure, which decides how it is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// The connection failed, or the store did temporarily: retry.
@@ -48,7 +48,7 @@ pub(crate) enum Class {
 /// A failed request.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
-    /// What to do about it.
+    /// Decides how it is handled.
     pub(crate) class: Class,
     /// The store's error code; empty if it sent none.
     pub(crate) code: String,
@@ -75,7 +75,7 @@ impl Fault {
         }
     }
 
-    /// An invalid answer, and what is wrong with it.
+    /// An invalid answer, and its error.
     pub(crate) fn nonsense(cause: impl std::fmt::Display) -> Self {
         Self::new(Class::Nonsense, format!("the answer makes no sense: {cause}"))
     }

@@ -14,7 +14,7 @@ use crate::url_method::UrlMethod;
 
 /// A scheme with its names, and who signs.
 pub(crate) struct UrlScheme<'a> {
-    /// What the names of the parameters begin with: `X-Amz-` or `X-Goog-`.
+    /// The prefix of the names of the parameters: `X-Amz-` or `X-Goog-`.
     pub(crate) prefix: &'static str,
     /// The algorithm.
     pub(crate) algorithm: &'static str,

@@ -27,7 +27,7 @@ pub(crate) fn fits(count: usize, of: &str) -> Answer<()> {
 /// The result of one request.
 pub(crate) type Answer<T> = Result<T, Fault>;
 
-/// What a store reports of an object.
+/// An object, as a store reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Object {
     /// Key in the bucket.
@@ -199,7 +199,7 @@ pub struct Terms {
     pub delete_batch: usize,
     /// The most bytes copied by one request.
     pub max_copy_len: u64,
-    /// What becomes of abandoned uploads, where no request aborts them.
+    /// The fate of abandoned uploads, where no request aborts them.
     pub keeps_uploads: Option<&'static str>,
     /// Whether the uploads of all objects under a prefix are listed, not only those of one object.
     pub lists_uploads: bool,
@@ -266,7 +266,7 @@ impl<'a> Activity<'a> {
     }
 }
 
-/// What is known of the object of which a range is read.
+/// The object of which a range is read, as far as it is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExpectedObject<'a> {
     /// Its ETag; empty if unknown.
@@ -280,7 +280,7 @@ pub(crate) type Take<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
 
 /// Requests about objects.
 pub(crate) trait ObjectRequests: Send + Sync {
-    /// Looks up an object, and what else the store tells of it.
+    /// Looks up an object and its details.
     fn describe(&self, key: &str, at: &Activity<'_>) -> Answer<(Object, Details)>;
 
     /// Reads the bytes of `range`, if the object is the expected one.
@@ -387,7 +387,7 @@ pub(crate) trait Store: ObjectRequests + UploadRequests {
     /// Checks that an object can be written with these options, before anything is sent.
     ///
     /// # Errors
-    /// [`Class::Unsupported`](crate::fault::Class::Unsupported), naming what the provider lacks.
+    /// [`Class::Unsupported`](crate::fault::Class::Unsupported), naming the option that the provider lacks.
     fn check_options(&self, options: &PutOptions) -> Answer<()>;
 }
 

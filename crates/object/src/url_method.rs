@@ -1,6 +1,6 @@
-//! What a signed URL allows.
+//! The request that a signed URL allows.
 
-/// What a signed URL allows.
+/// The request that a signed URL allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlMethod {
     /// Read the object.

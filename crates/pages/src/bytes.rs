@@ -1,6 +1,6 @@
-//! The bytes of a page, and what is known of it.
+//! The bytes of a page, and the verdict on it.
 
-/// What is known of a page.
+/// The verdict on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Its checksum is right, or it is new.

@@ -1,4 +1,4 @@
-//! The check of the files of one source: which have pages, and what was found.
+//! The check of the files of one source: which files have pages, and the bad pages.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl PageCheck {
         Arc::new(Self { checks, clusters: Mutex::default(), found: Mutex::default() })
     }
 
-    /// What was found so far.
+    /// The findings so far.
     #[must_use]
     pub fn report(&self) -> PageReport {
         let found = self.found.lock();
@@ -191,7 +191,7 @@ pub struct FilePages {
 
 impl FilePages {
     /// Checks the pages that `bytes`, read from `offset` of the file, has content of. A bad page is read again with
-    /// `read`, three times and after a pause if the file `is_live`; what was read last is left in `bytes`. Returns
+    /// `read`, three times and after a pause if the file `is_live`; `bytes` then has the last read. Returns
     /// whether all pages are good, or need not be.
     ///
     /// # Errors
@@ -242,7 +242,7 @@ impl FilePages {
     }
 
     /// Checks the pages that have content in `runs`, which do not change: their offsets in the file, ascending, and their
-    /// bytes. What is between them is zeros. Returns whether all pages are good, or need not be.
+    /// bytes. Zeros are between them. Returns whether all pages are good, or need not be.
     #[must_use]
     pub fn check_runs(&self, runs: &[(u64, &[u8])]) -> bool {
         let size = self.pages.size() as u64;
@@ -287,7 +287,7 @@ impl FilePages {
         *count += 1;
     }
 
-    /// Reads one page and checks it. The part of it that is in `bytes` becomes what was read.
+    /// Reads one page and checks it. Its part of `bytes` gets the bytes of this read.
     fn again<E>(
         &self,
         number: u64,

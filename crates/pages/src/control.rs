@@ -3,7 +3,7 @@
 use crate::bytes::crc32c;
 use crate::pages::{Kind, MAX_PAGE, Pages};
 
-/// What the control file says about pages.
+/// The fields of the control file about pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Control {
     /// The cluster has data checksums.

@@ -16,7 +16,7 @@ const PAGE_COMPRESSED_ENCRYPTED: u16 = 37401;
 /// Pages that MySQL has compressed, and types of pages that it has encrypted: their checksum is that of the plain page.
 const MYSQL_COMPRESSED: u16 = 14;
 const MYSQL_ENCRYPTED: [u16; 3] = [15, 16, 17];
-/// What a server without checksums writes in their place.
+/// The mark that a server without checksums writes in their place.
 const NO_CHECKSUM: u32 = 0xdead_beef;
 
 /// How the pages of a space are checked.

@@ -2,7 +2,7 @@
 
 use crate::bytes::{be16, be32, crc32c};
 
-// What a checksum covers: the header behind the checksum itself, and the content.
+// The ranges that a checksum covers: the header behind the checksum itself, and the content.
 const HEADER: std::ops::Range<usize> = 4..26;
 const CONTENT: usize = 38;
 /// The checksum of older servers, and the low half of the LSN.

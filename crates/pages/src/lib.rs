@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | InnoDB, `full_crc32` (MariaDB since 10.5) | 4 to 64 KiB, as the flags in the first page say | CRC-32C of all bytes before it |
 //! | InnoDB, `crc32` (MySQL, and MariaDB before) | the same | CRC-32C of header and body, in the first and the last bytes |
-//! | InnoDB, `ROW_FORMAT=COMPRESSED` | 1 to 16 KiB | CRC-32C of what does not change on the way to the disk |
+//! | InnoDB, `ROW_FORMAT=COMPRESSED` | 1 to 16 KiB | CRC-32C of the fields that do not change on the way to the disk |
 //! | InnoDB, `innodb` (servers before CRC-32C) | as `crc32` | a sum of header and body |
 //! | PostgreSQL with data checksums | as `pg_control` says | FNV-1a in 32 sums side by side, and the number of the block |
 //!

@@ -7,7 +7,7 @@ const STORED: std::ops::Range<usize> = 8..10;
 const SUMS: usize = 32;
 const PRIME: u32 = 16_777_619;
 
-/// What each sum begins with (`checksum_impl.h` of PostgreSQL).
+/// The initial value of each sum (`checksum_impl.h` of PostgreSQL).
 const OFFSETS: [u32; SUMS] = [
     0x5b1f_36e9,
     0xb852_5960,

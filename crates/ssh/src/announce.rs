@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::config::Note;
 use super::process::Process;
 
-/// How long a login may take before the person is told what haul waits for.
+/// How long a login may take before haul tells the user that it waits for it.
 const QUIET: Duration = Duration::from_secs(2);
 /// How often the process is checked meanwhile.
 const LOOK: Duration = Duration::from_millis(50);

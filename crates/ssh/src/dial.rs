@@ -26,7 +26,7 @@ pub enum Way {
     Further,
 }
 
-/// What a refusal means for the next attempt.
+/// The consequence of a refusal for the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// The login was refused. Another attempt would be refused too, and could get the address banned.
@@ -40,7 +40,7 @@ pub enum Trouble {
 /// Why a connection was not opened.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// What this means for the next attempt.
+    /// The consequence for the next attempt.
     pub trouble: Trouble,
     /// The error for the user.
     pub error: Error,

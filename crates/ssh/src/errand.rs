@@ -1,6 +1,6 @@
-//! What an ssh process is started for.
+//! The purpose of an ssh process.
 
-/// What runs at the other end of an ssh process.
+/// The program at the other end of an ssh process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Errand {
     /// A remote haul, started with these words.

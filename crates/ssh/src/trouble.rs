@@ -1,4 +1,4 @@
-//! What the end of an ssh process means for the next attempt, and the error for the user.
+//! The consequence of the end of an ssh process for the next attempt, and the error for the user.
 
 use haul_core::{Error, ErrorKind, Side};
 
@@ -122,7 +122,7 @@ fn with_hint(error: Error, lines: &[&str], name: &str) -> Error {
     }
 }
 
-/// What a failure of ssh itself means for the next attempt.
+/// The consequence of a failure of ssh itself for the next attempt.
 fn trouble(said: &dyn Fn(&[&str]) -> bool) -> Trouble {
     if said(&LOGIN) {
         Trouble::Login

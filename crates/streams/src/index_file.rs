@@ -1,7 +1,7 @@
 //! The index of the members of a stream, in the object or file `NAME.haul-index`.
 //!
-//! It begins with `HAULIDX1`, the length of the head (two bytes, little-endian), and the head: the ETag and the length of what
-//! is stored, serialized with postcard. The records of [`haul_members`] follow, encrypted if the stream is. An index of
+//! It begins with `HAULIDX1`, the length of the head (two bytes, little-endian), and the head: the ETag and the stored
+//! length, serialized with postcard. The records of [`haul_members`] follow, encrypted if the stream is. An index of
 //! another object is ignored.
 
 use haul_core::{Error, ErrorKind, RelPath, Result, Side};
@@ -15,7 +15,7 @@ use crate::sidecar::{bare, options_beside};
 /// How an index begins; the last byte is the version.
 const MAGIC: &[u8] = b"HAULIDX1";
 
-/// What the name of an index ends with.
+/// The suffix of the name of an index.
 pub const SUFFIX: &str = ".haul-index";
 
 /// The longest index.
@@ -24,12 +24,12 @@ pub(crate) const MAX_LEN: usize = MAX_PACKED + (1 << 20);
 /// A stream of up to so many bytes has no index: it is read whole.
 pub const SHORT: u64 = 8 << 20;
 
-/// What an index belongs to.
+/// The object or file that an index belongs to.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct IndexFile {
     /// The ETag of the object, without quotes; empty for a file.
     pub(crate) etag: String,
-    /// The length of what is stored.
+    /// The stored length.
     pub(crate) len: u64,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn find(
     Ok(content.map(|content| read(&content, &belongs_to, keys)))
 }
 
-/// Reads the index of what is stored so.
+/// Reads the index of this object or file.
 ///
 /// # Errors
 /// Why it cannot be used.

@@ -88,7 +88,7 @@ impl Recipients {
         if self.0.len() > before { Ok(()) } else { Err(bad("there is none in it".to_owned())) }
     }
 
-    /// Encrypts what is written to the result.
+    /// Encrypts the bytes that are written to the result.
     ///
     /// # Errors
     /// `Unsupported` if the recipients cannot be combined or the header not written.
@@ -164,7 +164,7 @@ impl Identities {
         Ok(self.keys.iter().chain(usual).map(|key| &**key as &dyn age::Identity).collect())
     }
 
-    /// Decrypts what `from` yields. `failed` converts read errors.
+    /// Decrypts the bytes of `from`. `failed` converts read errors.
     ///
     /// # Errors
     /// `Usage` without any key, `PermissionDenied` if no key matches, `Unsupported` for a passphrase, `Corrupt` if it

@@ -93,7 +93,7 @@ impl Plain {
     }
 }
 
-/// What is recorded of an object when it is written.
+/// The record of an object that is written.
 #[derive(Clone, Debug)]
 pub(crate) struct NewRecord {
     /// The object.
@@ -104,7 +104,7 @@ pub(crate) struct NewRecord {
     pub(crate) plain: Plain,
 }
 
-/// What is recorded of an existing object.
+/// The record of an existing object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredRecord {
     /// The object.
@@ -143,7 +143,7 @@ pub fn owner_of(key: &str) -> Option<&str> {
     key.strip_suffix(".haul")
 }
 
-/// What has the key of a sidecar.
+/// The object that has the key of a sidecar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
     /// No object.
@@ -154,7 +154,7 @@ pub enum Beside {
     Other,
 }
 
-/// Looks up what has the key of the sidecar of `key`.
+/// Looks up the object that has the key of the sidecar of `key`.
 ///
 /// # Errors
 /// The error of the failed request.
@@ -251,7 +251,7 @@ pub fn digest_of(client: &Client, object: &Object) -> Result<Option<Digest>> {
     Ok(find(client, object)?.stored.map(|proof| proof.digest))
 }
 
-/// Reads what is recorded of an object, in its metadata or its sidecar. A sidecar of another object is ignored.
+/// Reads the record of an object, in its metadata or its sidecar. A sidecar of another object is ignored.
 ///
 /// # Errors
 /// The error of the failed request.

@@ -140,7 +140,7 @@ impl Pin {
     }
 }
 
-/// What the two traits of verifiers have in common.
+/// The methods that both traits of verifiers have.
 macro_rules! signatures {
     () => {
         fn verify_tls12_signature(

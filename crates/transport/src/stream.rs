@@ -15,7 +15,7 @@ use crate::liveness::Liveness;
 use crate::nonblocking::{set_nonblocking, wait, write_all};
 use crate::tls::{SecureReader, SecureWriter};
 
-/// Bytes that a reader of a descriptor may take ahead of what was asked for. Headers and small bodies then come with
+/// Bytes that a reader of a descriptor may read ahead of a request. Headers and small bodies then come with
 /// one system call; of a payload no more than this is copied a second time.
 const READ_AHEAD: usize = 8 * 1024;
 

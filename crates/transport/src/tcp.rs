@@ -1,4 +1,4 @@
-//! TCP connections: how to connect, and what the kernel reports.
+//! TCP connections: connecting, and the figures of the kernel (`TCP_INFO`).
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -69,7 +69,7 @@ fn begin(address: SocketAddr, from: Option<IpAddr>) -> io::Result<TcpStream> {
 /// halves its own at each (Cardwell et al., ACM Queue 14(5), 2016).
 const REMOTE: Duration = Duration::from_millis(5);
 
-/// Bytes that the kernel keeps of a connection over a distance besides what is on its way. With more, a slow connection
+/// Bytes of a connection with a long round trip that the kernel holds unsent. With more, a slow connection
 /// holds content that another one could have carried by then; with less, it runs dry while this process is held up.
 const UNSENT: u32 = 512 * 1024;
 

@@ -29,7 +29,7 @@ pub(crate) const OWN: usize = 4 * 1024;
 /// Space for the records of a chunk, and for messages before them.
 const OUT: usize = CHUNK + (CHUNK / RECORD + 2) * RECORD_OVERHEAD + 2 * OWN;
 
-/// What a connection needs next.
+/// The next need of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The same call again.
@@ -69,8 +69,8 @@ pub(crate) enum Session {
 }
 
 impl Session {
-    /// Takes one step. `plain` gets content that arrived, `out` what has to be sent because of it. Gives how many of
-    /// the incoming bytes are done with.
+    /// Takes one step. `plain` gets content that arrived, `out` bytes to send in answer. Returns how many of the
+    /// incoming bytes are done.
     pub(crate) fn step(
         &mut self,
         incoming: &mut [u8],

@@ -19,7 +19,7 @@ const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 struct End {
     listener: Listener,
     connections: Receiver<Streams>,
-    /// What the other end needs.
+    /// The credentials of the other end.
     other: Credentials,
 }
 
@@ -64,7 +64,7 @@ fn reader(streams: Streams) -> (FrameReader, FrameWriter) {
     (FrameReader::new(streams.from, liveness.clone()), FrameWriter::new(streams.to, liveness))
 }
 
-/// Sends frames of many sizes and gives the sum of what arrived with each.
+/// Sends frames of these sizes, and a ping after each.
 fn send(writer: &mut FrameWriter, sizes: &[usize]) {
     for (at, size) in sizes.iter().enumerate() {
         let payload: Vec<u8> = (0..*size).map(|i| (i * 7 + at) as u8).collect();
@@ -127,7 +127,7 @@ fn a_stranger_gets_nothing_and_stops_nothing() {
         Credentials { peer: stranger.public_key().clone(), ..end.other.clone() },
     ] {
         let socket = tcp::connect_any(&[end.address()], None, TIMEOUT).unwrap();
-        // A client is through before the server has looked at its key: what counts is that nothing comes of it.
+        // A client can finish before the server has looked at its key. The connection must then carry nothing.
         if let Ok(streams) = wrong.connect(socket, TIMEOUT) {
             let (mut from, mut to) = reader(streams);
             let _ = to.write(&encode_ping(), &[]);

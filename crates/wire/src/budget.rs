@@ -189,7 +189,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Visit<'_, A> {
     }
 
     fn size_hint(&self) -> Option<usize> {
-        // A list grows with what is counted, not with what is promised.
+        // A list grows with the elements that have arrived, not with the announced number.
         if self.list { None } else { self.inner.size_hint() }
     }
 }

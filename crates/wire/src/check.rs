@@ -153,7 +153,7 @@ pub fn batch(batch: &Batch) -> std::result::Result<(), FrameError> {
     Ok(())
 }
 
-/// Whether a batch is one slice of a stream that is growing: what a program writes.
+/// Whether a batch is one slice of a growing stream, the output of a program.
 fn is_slice_of_growing(batch: &Batch) -> bool {
     batch.slices.len() == 1 && batch.entries.len() == 1 && batch.entries[0].is_growing()
 }
@@ -179,7 +179,7 @@ fn scan_part(found: &ScanBatch) -> std::result::Result<(), FrameError> {
     if is_large { Err(FrameError::Rule("more in a part of a scan than one may hold")) } else { Ok(()) }
 }
 
-/// Checks what a sink says that it has of an entry: ranges of its slices that ascend and do not overlap.
+/// Checks the slices of an entry that a sink claims to have: ranges that ascend and do not overlap.
 ///
 /// # Errors
 /// Says which rule is broken.
@@ -215,8 +215,8 @@ fn plain_len(packing: Option<Packing>, payload_len: usize) -> std::result::Resul
     Ok(plain_len)
 }
 
-/// Checks what was read of a batch: one for each slice, extents ascending and within the slice, and as many bytes
-/// as the content has.
+/// Checks the data that was read of a batch: one item for each slice, extents ascending and within the slice, and as
+/// many bytes as the content has.
 fn contents(
     batch: &Batch,
     slices: &[Result<SliceData>],

@@ -77,7 +77,7 @@
 //! A remote end runs a program ([`Request::RunProducer`], [`Request::RunConsumer`]) whose standard output is a source,
 //! or whose standard input is a sink, of one stream. A [`Request::Read`] of one slice of it waits until the slice is
 //! complete; the answer has the length of the stream if it ends in the slice or before it. The source keeps as many
-//! slices as it was told to: a Read says that the local end has what is further back. The sink answers a
+//! slices as it was told to: a Read says that the local end has all slices further back. The sink answers a
 //! [`Request::Write`] once the program has taken the slice, in order, and the last slice with the digest of the whole
 //! stream. The program sees the end of its input only with [`Request::Finish`], which is answered when it has exited.
 //! With [`Request::Stop`], with [`Request::Discard`], and when the session ends, the program is killed. A remote end that
@@ -98,8 +98,8 @@
 //!    when the content is durable.
 //! 3. An end that has sent nothing for a second sends a Ping, which has an empty body and no answer. An end that has
 //!    received nothing for the timeout in Hello may treat the connection as dead.
-//! 4. A connection ends when its streams end. When its last connection has ended, the remote end makes durable what it
-//!    has accepted, and exits.
+//! 4. A connection ends when its streams end. When its last connection has ended, the remote end makes all accepted
+//!    writes durable, and exits.
 //!
 //! The remote end *begins* the requests of one connection in their order in one respect: the sink has accepted a
 //! [`Request::Write`] before a later request on the same connection begins. A [`Request::Flush`] therefore covers the
@@ -111,9 +111,9 @@
 //! local end gives each the public key of the other. A listens ([`Request::Admit`]) and B connects ([`Request::Meet`]).
 //! If B cannot reach A, B listens ([`Request::Expect`]) and A makes the first connection ([`Request::Visit`]); B asks
 //! for more with [`Request::Connect`] on that one. On these connections B takes the part of the local end: it sends
-//! Hello with the session of A, and then [`Request::Pull`]. The local end still decides what is copied: it sends a
-//! [`Request::Fetch`] to B where it would otherwise send a [`Request::Write`]. A reads for B only what the local end
-//! made a ticket for ([`ticket`]). The connections of B do not keep A running.
+//! Hello with the session of A, and then [`Request::Pull`]. The local end still decides which batches are copied: it
+//! sends a [`Request::Fetch`] to B where it would otherwise send a [`Request::Write`]. A reads for B only batches with
+//! a ticket of the local end ([`ticket`]). The connections of B do not keep A running.
 //!
 //! # Repeated requests
 //!

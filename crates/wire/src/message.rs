@@ -321,7 +321,7 @@ pub enum Request {
         /// The paths to hash.
         paths: Vec<RelPath>,
     },
-    /// Runs a program and opens what it writes as a source of one stream. Does nothing if the number is open already.
+    /// Runs a program and opens its output as a source of one stream. Does nothing if the number is open already.
     RunProducer {
         /// The number of the new root.
         root: RootId,
@@ -330,7 +330,7 @@ pub enum Request {
         /// How many slices the source keeps.
         window: u32,
     },
-    /// Runs a program and opens what it reads as a sink of one stream. Does nothing if the number is open already.
+    /// Runs a program and opens its input as a sink of one stream. Does nothing if the number is open already.
     RunConsumer {
         /// The number of the new root.
         root: RootId,

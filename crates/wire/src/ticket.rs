@@ -1,7 +1,7 @@
 //! Tickets: the permission for one remote end to fetch a batch from another.
 //!
 //! A ticket is a keyed BLAKE3 hash of the source and the batch. The local end and the end of the source share the key.
-//! The end of the sink does not have it, so it can fetch what the local end sent it a ticket for, and nothing else.
+//! The end of the sink does not have it, so it can fetch only batches for which the local end sent it a ticket.
 
 use haul_core::Batch;
 

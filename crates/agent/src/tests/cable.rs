@@ -79,7 +79,7 @@ pub(super) struct Cables {
     /// No connections from now on.
     pub(super) refuse: Arc<AtomicBool>,
     pub(super) dialed: Arc<AtomicU32>,
-    /// What a remote end says instead of a greeting.
+    /// The bytes that a remote end sends instead of a greeting.
     pub(super) says: Option<Vec<u8>>,
 }
 

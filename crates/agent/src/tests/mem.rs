@@ -23,7 +23,7 @@ use crate::Ends;
 /// Slices of a file that are there.
 type Slices = BTreeMap<u32, (SliceData, Vec<u8>)>;
 
-/// What a remote machine has, whichever process serves it.
+/// The files of a remote machine, whichever process serves them.
 #[derive(Default)]
 pub(super) struct World {
     pub(super) files: Mutex<BTreeMap<RelPath, (Entry, Vec<u8>)>>,

@@ -1,4 +1,5 @@
-//! Entries that are selected by their age, compared with what rclone selects, and files that are copied in any case.
+//! Entries that are selected by their age, compared with the selection of rclone, and files that are copied in any
+//! case.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -26,7 +26,7 @@ fn a_server_starts_on_a_backup_that_went_through_an_object_store() {
     let data = bucket.scene.join("mysql");
     let before = fill(&data, TABLES);
     let server = Server::start(&data);
-    // The backup asks what it is allowed, of a server that was started without looking at rights.
+    // The backup asks for its rights, of a server that was started without looking at rights.
     server.query("flush privileges");
     let target = bucket.scene.join("target");
     let backup = format!(

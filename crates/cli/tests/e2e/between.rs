@@ -77,7 +77,7 @@ fn notes(run: &Finished) -> String {
     notes.filter_map(|event| event["text"].as_str().map(str::to_owned)).collect::<Vec<_>>().join("\n")
 }
 
-/// So many ports in a row that nobody has at either address, and what holds them.
+/// So many free ports in a row at both addresses, and the listeners that hold them.
 fn held(count: u16) -> ([Vec<TcpListener>; 2], u16) {
     'search: loop {
         let first = TcpListener::bind((ADDRESS[0], 0)).unwrap();
@@ -115,7 +115,7 @@ fn content_goes_from_one_remote_end_to_the_other() {
         assert_eq!(notes(&run).lines().count(), 1, "one line says it: {run}");
         let counts = summary(&run);
         counts.assert_accounted();
-        // On a busy machine what there is at the beginning may be relayed, until the two have found each other.
+        // On a busy machine the first content may be relayed, until the two have found each other.
         assert!(counts.of("relayed_bytes") == 0 || transport == "auto", "{run}");
         let (wire, sent) = (counts.of("wire_bytes"), counts.of("sent_bytes"));
         assert!(

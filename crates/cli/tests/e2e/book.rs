@@ -37,7 +37,7 @@ const PAGES: [&str; 16] = [
     "docs/RESTRICTED-AGENT.md",
 ];
 
-/// What a page may show without running it: commands that change the machine itself.
+/// Commands that a page may show without running them, as they change the machine itself.
 const NOT_RUN: [&str; 8] = [
     "sudo dpkg -i ",
     "sudo rpm -i ",
@@ -129,7 +129,7 @@ fn the_figure_shows_measured_times() {
     }
 }
 
-/// Runs the commands of a page. Fails unless all of them succeed and print what the page shows.
+/// Runs the commands of a page. Fails unless all of them succeed with the output that the page shows.
 fn follow(page: &str, machines: &Machines) {
     assert!(PAGES.contains(&page), "{page}");
     let blocks = page::blocks(&page::text(page));

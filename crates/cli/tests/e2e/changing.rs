@@ -107,7 +107,7 @@ fn a_file_that_changed_once_is_copied_again() {
     for way in BOTH {
         let scene = Scene::new();
         let source = scene.tree("src");
-        // Longer than what may have been read ahead when the first of it has arrived.
+        // Longer than the part that may have been read ahead when its first byte arrives.
         source.file("file", 120 << 20);
         let copy = scene.join("dst");
         let run = scene.fault_copy(way, &slow(&scene), source.path(), &copy);

@@ -1,4 +1,4 @@
-//! S3 clients other than rclone, which the other modules use: they read what haul writes, and haul what they write.
+//! S3 clients other than rclone, which the other modules use: they read objects of haul, and haul reads theirs.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
-/// `words` and what follows: from one place to another.
+/// `words` with two more words: from one place to another.
 fn run(bucket: &Bucket, words: &[&str], from: &str, to: &str) {
     let (program, words) = words.split_first().unwrap();
     let run = bucket.program(program).args(words).args([from, to]).env("AWS_REGION", "us-east-1");
@@ -31,7 +31,7 @@ fn run(bucket: &Bucket, words: &[&str], from: &str, to: &str) {
     let _ = run.finish().expect_success();
 }
 
-/// Streams of one part and of several, and a tree, there and back: `one` copies an object, `all` what is below a
+/// Streams of one part and of several, and a tree, there and back: `one` copies an object, `all` the objects below a
 /// prefix, which ends as `below` says.
 fn there_and_back(one: &[&str], all: &[&str], below: &str) {
     let bucket = Bucket::new();

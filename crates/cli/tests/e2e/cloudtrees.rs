@@ -52,7 +52,7 @@ fn a_hard_tree_comes_back_whole_from_each_provider() {
         let source = Tree::hard(at.bucket.scene.join("src"), 1);
         // Its paths are longer than the 1,024 bytes of a key.
         fs::remove_dir_all(source.join("deep")).unwrap();
-        // Once is enough of what is only long.
+        // One provider is enough for files that are only long.
         for path in ["sizes/big", "holes/all"].iter().filter(|_| provider != Provider::S3) {
             fs::remove_file(source.join(path)).unwrap();
         }
@@ -82,7 +82,8 @@ fn a_hard_tree_comes_back_whole_from_each_provider() {
 
 fn what_a_killed_run_sent_is_not_sent_again_at_google_and_azure() {
     for provider in [Provider::Google, Provider::Azure] {
-        // Azurite knows one checksum only: what it refuses, and haul sends again with the other one, is no part.
+        // Azurite knows one checksum only: a request that it refuses, and haul sends again with the other one, is no
+        // part.
         let is_part = move |request: &Request| {
             request.writes_part() && (provider != Provider::Azure || request.header("content-md5").is_some())
         };
@@ -120,7 +121,7 @@ fn trees_are_kept_the_same_and_compared_at_each_provider() {
         assert_eq!(sync().of("failed"), 0);
         let again = sync();
         assert_eq!((again.of("sent_bytes"), requests(&again.0, "put")), (0, 0), "{provider:?} {again:?}");
-        // Azure's listings tell what is noted: only folders are asked for.
+        // Azure's listings have the metadata: haul asks only for folders.
         let most = if provider == Provider::Azure { 10 } else { 80 };
         assert!(requests(&again.0, "get") <= most, "{provider:?} {again:?}");
         let run = |word: &str| at.haul(word).args(["--json", "--no-progress"]);
@@ -161,7 +162,7 @@ fn each_provider_copies_within_itself() {
         let watched = At::again(&at);
         let mut run = watched.haul("copy");
         if provider == Provider::Azure {
-            // Who asks by a signature shows it for what is copied too.
+            // A request with a signature needs one for the source of the copy too.
             run = run.env("AZURE_STORAGE_KEY", "").env("AZURE_STORAGE_SAS_TOKEN", sas());
         }
         let copied = ends(copy(run, at.at("a/"), at.at("b/deep/")));
@@ -216,7 +217,7 @@ fn names_and_times_are_those_that_others_know_at_azure() {
     let told = rclone_azure(&["lsl", "--use-server-modtime=false"], at.bucket.name(), "t");
     let told = String::from_utf8(told).unwrap();
     assert!(told.contains(":40:00.123456789 plain") || told.contains(":00.123456789 plain"), "{told}");
-    // What they wrote with their own times is the same already.
+    // The objects that they wrote with their own times are the same already.
     let theirs = at.bucket.scene.join("dst");
     let _ = pull(&at, "t/", &theirs);
     assert!(differences(source.path(), &theirs).is_empty());
@@ -241,7 +242,7 @@ fn a_dry_run_tells_the_requests_of_the_run_itself() {
             let run = ends(copy(at.haul("copy"), from, to));
             for kind in ["put", "get", "list", "delete"] {
                 let (told, made) = (plan.0["estimate"][kind].as_u64().unwrap(), requests(&run.0, kind));
-                // Azurite refuses the first checksums; what is sent again comes on top.
+                // Azurite refuses the first checksums; repeated requests come on top.
                 let fits = told == made || kind == "put" && provider == Provider::Azure && told < made;
                 assert!(fits, "{told} {kind} {provider:?} {plan:?} {run:?}");
             }

@@ -69,13 +69,13 @@ fn each_mode_pushes_and_pulls_the_same_bytes() {
             let target = scene.join(format!("{way:?}-{number}"));
             let run = copy(&scene, way, how, source.path(), &target);
             let summary = summary(&run);
-            // What was relayed until the two remote ends had found each other went two ways.
+            // Content that was relayed until the two remote ends had found each other was sent twice.
             let (wire, sent) =
                 (summary.of("wire_bytes") - summary.of("relayed_bytes"), summary.of("sent_bytes"));
             match *how {
                 // Of a file with holes the data alone travels.
                 "none" => assert!(wire > sent / 2 && wire <= sent, "{way:?} {how}: {wire} of {sent}"),
-                // What it does is its own choice.
+                // It chooses its method itself.
                 "auto" => assert!(wire > 0 && wire <= sent, "{way:?} {how}: {wire} of {sent}"),
                 _ => assert!(wire > 0 && wire < sent / 2, "{way:?} {how}: {wire} of {sent}"),
             }
@@ -115,7 +115,7 @@ fn the_digests_are_those_of_the_plain_bytes() {
         let target = scene.join(format!("{way:?}"));
         let _ = copy(&scene, way, "zstd", source.path(), &target);
         assert_eq!(hashed, digests(&target));
-        // What is there is the same, whatever it was packed by.
+        // The copy is the same with each method of compression.
         let run = scene.copy(way, source.path(), &target).args(["-c", "-z"]).finish().expect_success();
         assert_eq!(summary(&run).of("wire_bytes"), 0, "{run}");
     }

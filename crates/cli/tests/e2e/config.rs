@@ -163,7 +163,7 @@ fn a_file_that_others_can_change_is_refused() {
     assert!(run.said().contains("chmod go-w"), "{run}");
 }
 
-/// A remote end gets its environment from ssh; settings there must not change what the local haul asked for.
+/// A remote end gets its environment from ssh; settings there must not change the request of the local haul.
 fn the_remote_end_reads_no_settings() {
     let scene = Scene::new();
     let config = file(&scene, "c.toml", "broken");

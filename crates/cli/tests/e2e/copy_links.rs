@@ -1,4 +1,4 @@
-//! `-L`: symbolic links of the source become what they point to, compared with what `rsync -aHL` leaves.
+//! `-L`: symbolic links of the source become their targets, compared with the result of `rsync -aHL`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -229,7 +229,7 @@ fn links_to_nothing_fail_by_name_and_nothing_is_deleted() {
         assert_eq!((told.of("failed"), told.of("removed")), (3, 0), "{run}");
         assert!(copy.join("extra").exists() && copy.join("gone/old").exists());
         assert!(expected.join("extra").exists());
-        // What is excluded does not fail.
+        // Excluded entries do not fail.
         let words = ["--exclude", "dangling", "--exclude", "through-file", "--exclude", "gone"];
         assert_eq!(rsync(&[&["--delete"], &words[..]].concat(), source.path(), &expected), Some(0));
         let run = sync().args(words).finish().expect_success();
@@ -319,7 +319,7 @@ fn a_link_that_changes_its_target_during_the_run_gives_one_of_them() {
         });
         assert!(matches!(run.code(), Some(0 | 1)), "{run}");
         summary(&run).assert_accounted();
-        // What is staged may be incomplete.
+        // Staged files may be incomplete.
         let is_done = |name: &std::path::PathBuf| {
             copy.join(name).is_file() && !name.file_name().unwrap().as_encoded_bytes().starts_with(b".haul-")
         };

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::scene::{HAUL, Scene, Way, slash};
 
-/// What a test on such a disk needs.
+/// The needs of a test on such a disk.
 pub(crate) const NEEDS: &[Need] = &[
     Need::Root,
     Need::Fuse,
@@ -25,7 +25,7 @@ pub(crate) const NEEDS: &[Need] = &[
     Need::Program("mkfs.btrfs"),
 ];
 
-/// XFS takes no less. What is not written costs nothing.
+/// XFS takes no less. Blocks that are not written cost nothing.
 const BYTES: u64 = 320 << 20;
 
 /// The file systems that are tried: all three, or those that `CRASH_FS` names.
@@ -43,7 +43,7 @@ pub(crate) fn seeds(rounds: u64) -> std::ops::Range<u64> {
     first..first + number("CRASH_ROUNDS").unwrap_or(rounds)
 }
 
-/// What went wrong in many rounds. Fails on drop if anything did.
+/// The failures in many rounds. Fails on drop if there were any.
 pub(crate) struct Verdict {
     name: String,
     pub(crate) rounds: u64,
@@ -115,7 +115,7 @@ impl Bench {
         self.disk.join("dst")
     }
 
-    /// Puts the older state at the destination, with files that the source has no more, as what a round begins with.
+    /// Puts the older state at the destination, with files that the source no longer has, as the start of a round.
     pub(crate) fn begin_with_the_old(&mut self) {
         tool(Command::new("cp").arg("-a").arg(&self.old).arg(self.target()));
         for number in 0..12 {
@@ -146,7 +146,7 @@ impl Bench {
         run.args(options).arg(slash(from)).arg(target)
     }
 
-    /// What differs between the source and the destination, by rsync.
+    /// The differences between the source and the destination, by rsync.
     pub(crate) fn differs(&self) -> Result<(), String> {
         if !self.target().is_dir() {
             return Err("there is no destination".to_owned());
@@ -155,8 +155,8 @@ impl Bench {
         if found.is_empty() { Ok(()) } else { Err(format!("differs: {:?}", &found[..found.len().min(20)])) }
     }
 
-    /// Fails if a file bears its final name and holds neither what the source holds nor what was there before. With
-    /// `marked_last`, only those count that have the length and time of the source: what they hold is what it holds.
+    /// Fails if a file has its final name and neither the content of the source nor its earlier content. With
+    /// `marked_last`, only files with the length and time of the source count: they must have its content.
     pub(crate) fn wrong_names(&self, had_old: bool, marked_last: bool) -> Result<(), String> {
         let target = self.target();
         let mut wrong = Vec::new();
@@ -236,7 +236,7 @@ fn same_content(one: &Path, other: &Path) -> bool {
     }
     let (mut left, mut right) = (vec![0; 1 << 18], vec![0; 1 << 18]);
     loop {
-        // What cannot be read is not the same.
+        // A file that cannot be read is not the same.
         let Ok(read) = one.read(&mut left) else { return false };
         if read == 0 {
             return true;

@@ -94,7 +94,7 @@ fn each_flipped_page_of_innodb_is_named_on_every_way() {
         told.assert_accounted();
         assert_eq!((told.of("failed"), &told.0["pages"]["bad"]), (1, &1000.into()), "{way:?}");
         assert!(!copy.join("shop/orders.ibd").exists() && copy.join("ibdata1").exists(), "{way:?}");
-        // What was good is not sent again, and what is bad is not better.
+        // Good files are not sent again, and the bad one is still bad.
         let again = scene.copy(way, &data, &copy).args(["--pages", "auto"]).finish().expect_code(3);
         assert_eq!(summary(&again).of("failed"), 1, "{way:?}");
         let run = scene.copy(way, &data, &copy).args(["--pages", "auto", "--bad-pages", "warn"]).finish();

@@ -21,8 +21,8 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// More than any path of one system call has, more than a stack of 2 MiB holds calls, and enough that what takes the
-/// square of it for each level is noticed. `DEEP_TREE_LEVELS` replaces it: the paths of 100,000 levels have 10 GB
+/// More than any path of one system call has, more than a stack of 2 MiB holds calls, and enough that quadratic work
+/// for each level is noticed. `DEEP_TREE_LEVELS` replaces it: the paths of 100,000 levels have 10 GB
 /// together, which takes minutes.
 fn levels() -> u32 {
     std::env::var("DEEP_TREE_LEVELS").map_or(8000, |levels| levels.parse().unwrap())

@@ -59,7 +59,7 @@ impl Older {
         own
     }
 
-    /// Gives the destination what the source has now, as of long ago.
+    /// Gives the destination the present content of the source, with an old time.
     fn age(&self) {
         fs::copy(self.image(), self.old()).unwrap();
         set_time(&self.old(), 1_000_000_000, 5);
@@ -121,13 +121,13 @@ fn a_file_that_grew_or_shrank_costs_what_is_new() {
     for way in [Way::Push, Way::Pull] {
         let older = Older::new();
         let resize = |len| File::options().write(true).open(older.image()).unwrap().set_len(len).unwrap();
-        // A log: the page that was not full is sent again, and what follows.
+        // A log: the page that was not full is sent again, and the pages after it.
         let log = File::options().write(true).open(older.image()).unwrap();
         log.write_all_at(&vec![b'x'; 100_000], LEN).unwrap();
         assert_sent(&older.copy(way, &[]), LEN + 100_000, TAIL + 100_000);
         resize(3 * SLICE + 5);
         assert_sent(&older.copy(way, &[]), 3 * SLICE + 5, 5);
-        // What is new is a hole: nothing of it travels, though it counts.
+        // The new part is a hole: nothing of it is sent, though it counts.
         resize(2 * LEN);
         let grown = older.copy(way, &[]);
         assert!(grown.of("matched_bytes") >= 3 * SLICE, "{grown:?}");
@@ -238,7 +238,7 @@ fn in_place_killed_and_run_again_it_is_right() {
     kill(run.pid());
     assert!(run.finish().was_killed());
     older.scene.assert_all_gone();
-    // What is there says by itself what it is: what was written is not sent again.
+    // The content of the destination is compared: pages that were written are not sent again.
     let again = older.copy(Way::Push, &["--inplace"]);
     let sent = again.of("sent_bytes");
     assert!(sent < 4 * SLICE && sent > 0, "{again:?}");

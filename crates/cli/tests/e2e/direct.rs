@@ -48,7 +48,7 @@ fn notes(run: &Finished) -> String {
     notes.filter_map(|event| event["text"].as_str().map(str::to_owned)).collect::<Vec<_>>().join("\n")
 }
 
-/// A port that nobody has, and nobody gets while what is returned lives.
+/// A free port that stays free of others while the returned listener lives.
 fn held() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
@@ -184,8 +184,8 @@ fn flood(to: SocketAddrV4, stop: &AtomicBool) {
     }
 }
 
-/// Relays connections to another address until `stop`. The first two blocks each way take 60 ms more: what proves who
-/// somebody is comes late, and content does not.
+/// Relays connections to another address until `stop`. The first two blocks each way take 60 ms more: proofs of
+/// identity come late, and content does not.
 fn relay(from: &TcpListener, to: SocketAddrV4, stop: &AtomicBool) {
     from.set_nonblocking(true).unwrap();
     let pump = |mut from: TcpStream, mut to: TcpStream| {

@@ -114,7 +114,7 @@ fn nanoseconds_count_where_they_are_kept() {
         summary(&scene.by(Way::Local, "sync", slash(source.path()), slash(&copy)).finish().expect_success())
     };
     sync();
-    // The same second, and what is at the destination looks as if it were kept in seconds.
+    // The same second, and the destination looks as if it kept times in seconds.
     for name in ["big", "folder-1/file-1"] {
         set_time(&copy.join(name), 1_600_000_002, 0);
         source.time(name, 1_600_000_002, 1);
@@ -227,7 +227,7 @@ fn ntfs_keeps_what_changes_its_case_and_copies_nothing_twice() {
     keeps_less(&Mount::ntfs(64 << 20));
 }
 
-/// What other systems' disks are found to do, with the drivers that there are for them.
+/// The limits of other systems' disks, with the drivers of this system.
 fn keeps_less(disk: &Mount) {
     let scene = Scene::new();
     keeps_what_changes_its_case(&scene, &disk.join("case"));
@@ -273,7 +273,7 @@ fn names_that_differ_in_case_only_are_refused() {
         assert_eq!(names(&copy).len(), 3, "{:?}", names(&copy));
         let kept = fs::read(copy.join("case")).unwrap();
         assert!(kept == b"one" || kept == b"the other");
-        // What was there first stays what it is.
+        // The first of two entries stays as it is.
         let second = run();
         assert_eq!(summary(&second).of("failed"), 2, "{second}");
         assert_eq!(summary(&second).of("removed"), 0, "{second}");
@@ -289,7 +289,7 @@ fn a_file_without_a_length_is_not_copied_as_an_empty_one() {
     let run = run.expect_code(1);
     assert!(run.said().contains("tells no length"), "{run}");
     assert!(!copy.join("status").exists());
-    // What is really empty is copied.
+    // A file that is really empty is copied.
     let empty = scene.tree("src").file("empty", 0);
     let _ = scene.haul("copy").arg(empty).arg(slash(copy.path())).finish().expect_success();
 }

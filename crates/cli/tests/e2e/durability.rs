@@ -1,4 +1,4 @@
-//! What a disk error, a power cut or data corruption may do to a destination, and what it must not do.
+//! The effects that a disk error, a power cut or data corruption may have on a destination, and those that it must not.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// A file system that is to fail, and the folder that holds what is in it.
+/// A file system that is to fail, and the folder behind it with its content.
 fn mounted(scene: &Scene) -> (Mount, PathBuf) {
     let behind = scene.join("behind");
     fs::create_dir_all(&behind).unwrap();

@@ -29,7 +29,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 impl Place {
-    /// What a tool makes of bytes.
+    /// The output of a tool for these bytes.
     fn through(&self, line: &str, bytes: &[u8]) -> Vec<u8> {
         let run = Run::new("sh", self.scene.tag()).args(["-c", line]).input(bytes).in_dir(self.scene.path());
         run.finish().expect_success().stdout
@@ -189,7 +189,7 @@ fn a_packed_stream_goes_on_where_it_was() {
     run.wait_until("parts are sent", || place.store.parts() >= 2);
     kill(run.pid());
     assert!(run.finish().was_killed());
-    // What is known to be of a stream that was packed is not taken for one that was not.
+    // Parts of a compressed stream are not taken for those of one that is not compressed.
     let cat = |words: &[&str]| {
         let run = place.haul("put").args(["--json", "--resume"]).args(words).args([&at("x"), "--", "cat"]);
         summary(&run.arg(&file).finish().expect_success()).of("resumed_bytes")

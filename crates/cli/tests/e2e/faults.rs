@@ -66,7 +66,7 @@ fn the_last_slices_go_in_parts() {
         let run = scene.fault_copy(way, &plan, source.path(), &copy);
         let summary = summary(&run.args(["--streams", "1", "--compress", "none"]).finish().expect_success());
         summary.assert_accounted();
-        // What did not verify was a megabyte.
+        // A megabyte did not verify.
         assert_eq!(
             (summary.of("resent"), summary.of("wire_bytes")),
             (1, LEN + (1 << 20)),

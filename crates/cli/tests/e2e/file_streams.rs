@@ -74,7 +74,7 @@ fn file(scene: &Scene, name: &str, len: u64) -> Vec<u8> {
     fs::read(scene.join(name)).unwrap()
 }
 
-/// What is in the folder, staged files included.
+/// The names in the folder, those of staged files included.
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -224,7 +224,7 @@ fn a_killed_remote_end_is_started_again() {
     assert_eq!(names(&scene.join("dst")), ["copy"]);
 }
 
-/// Puts the file through a shell that damages what passes.
+/// Puts the file through a shell that damages its bytes.
 fn through(scene: &Scene, plan: &FaultPlan, to: &Path) -> Run {
     let to = joined(&[REMOTE.as_bytes(), b":", to.as_os_str().as_bytes()]);
     let run = scene.haul_fault("put", plan).args(["--json", "--compress", "none", "--streams", "2"]);

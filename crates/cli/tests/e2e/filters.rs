@@ -1,4 +1,5 @@
-//! The rules of `--filter`, and what they protect from deletion, compared with rsync on random rules and trees.
+//! The rules of `--filter`, and the entries that they protect from deletion, compared with rsync on random rules and
+//! trees.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -97,7 +98,7 @@ fn fill(numbers: &mut Numbers, tree: &Path, label: &str, time: i64) {
     }
 }
 
-/// Each path with what it is.
+/// Each path with its kind.
 fn state(root: &Path) -> Vec<(String, String)> {
     let describe = |path: &Path| {
         let full = root.join(path);

@@ -113,7 +113,7 @@ fn more_than_half_is_removed_only_if_that_is_said() {
         copy.join("new").exists() && copy.join("extra-0").exists(),
         "it is copied, and nothing is removed"
     );
-    // Again: now what was copied is there, and 61 of 122 are half.
+    // Again: now the copied entries are there, and 61 of 122 are half.
     let _ = sync(&["-n"]).expect_success();
     copy.file("extra", 10);
     copy.file("extra-too", 10);
@@ -156,7 +156,7 @@ fn an_unmounted_source_is_recognised() {
     let scene = Scene::new();
     let (source, copy) = (scene.join("disk"), scene.tree("dst"));
     std::fs::create_dir(&source).unwrap();
-    // What is below the mount point is not empty, so that only the mount tells.
+    // The directory below the mount point is not empty, so only the mount shows it.
     std::fs::write(source.join("not mounted"), "x").unwrap();
     let sync =
         |more: &[&str]| scene.haul("sync").args(more).arg(slash(&source)).arg(slash(copy.path())).finish();

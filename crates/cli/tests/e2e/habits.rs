@@ -1,5 +1,5 @@
-//! Command lines as people type them for other tools: each is run on real directories, and either does what it says or
-//! ends with exit code 2, one line, and nothing changed.
+//! Command lines as people type them for other tools: each is run on real directories, and either has the effect that
+//! it says or ends with exit code 2, one line, and nothing changed.
 
 mod lines;
 

@@ -83,7 +83,7 @@ fn what_changed_in_place_is_missed_and_heals() {
     for name in ["a/file", "b/file"] {
         write_in_place(&source.join(name), "new");
     }
-    // Both are missed: that is what an index costs.
+    // Both are missed: that is the price of an index.
     let second = index(&[]);
     assert_eq!((folders(&second), second.of("copied")), ((0, 3), 0));
     assert_eq!(fs::read_to_string(copy.join("a/file")).unwrap(), "old");
@@ -121,13 +121,13 @@ fn nothing_is_done_on_the_word_of_an_index() {
     write_in_place(&source.join("a/both"), "new");
     fs::set_permissions(source.join("a/mode"), mode(0o600)).unwrap();
     fs::set_permissions(source.join("a/both"), mode(0o600)).unwrap();
-    // A run without it brings what is new, and the next one with it does not bring back what is old.
+    // A run without it copies the new entries, and the next one with it does not bring back the old ones.
     let _ = done(scene.copy(Way::Local, source.path(), &copy));
     assert_same_tree(source.path(), &copy);
     let after = index(&[]);
     assert_eq!((folders(&after), after.of("same")), ((0, 3), after.of("found")));
     assert_same_tree(source.path(), &copy);
-    // What the destination lacks comes as it is now, in content and all else.
+    // Entries that the destination lacks come as they are now, in content and all else.
     fs::remove_dir_all(&copy).unwrap();
     fs::set_permissions(source.join("b/file"), mode(0o640)).unwrap();
     let again = index(&[]);
@@ -160,7 +160,7 @@ fn a_sync_makes_the_same_tree_whatever_became_of_the_source() {
     fs::remove_file(source.join("many/0003/0000300.txt")).unwrap();
     symlink("elsewhere", source.join("many/0003/0000300.txt")).unwrap();
     source.text("many/0004/deep/er/file", "x");
-    // And what is at the destination goes its own way, in folders that the source has as they were.
+    // And entries at the destination change, in folders that did not change at the source.
     fs::write(copy.join("many/0003/extra"), "x").unwrap();
     fs::remove_file(copy.join("many/0003/0000301.txt")).unwrap();
     let would = sync(&["-n"]);
@@ -314,7 +314,7 @@ fn a_second_run_asks_about_folders_not_about_files() {
     let (third, counts) = sync(&index);
     assert_eq!(folders(&third), (1, folders_there - 1));
     assert_eq!((third.of("copied"), third.of("removed")), (1, 1));
-    // Once for what is in it, and once for what is to be removed.
+    // Once for the entries in it, and once for those to remove.
     assert!(counts.of(Op::Opendir) <= 2, "{}", counts.json());
     assert!(counts.total() < folders_there * 3 + 40 * 5, "{}", counts.json());
     assert_same_tree(source.path(), &copy);

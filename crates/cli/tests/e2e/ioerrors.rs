@@ -28,7 +28,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all.iter().map(|(name, run)| Case::new(name, NEEDS, *run)).collect()
 }
 
-/// What is run while writes fail.
+/// A command to run while writes fail.
 struct Shape {
     name: &'static str,
     word: &'static str,
@@ -101,7 +101,7 @@ fn round(
         success(&next).map_err(told)?;
     }
     bench.scene.assert_all_gone();
-    // What counts is what is on the disk, not what is in memory.
+    // Only the content of the disk counts, not that of the memory.
     bench.disk.cut_now(Keep::None);
     bench.disk.remount();
     bench.differs().map_err(|why| told(format!("exit 0, and {why}")))
@@ -124,7 +124,7 @@ fn again(bench: &mut Bench, run: impl Fn(&Bench) -> Finished) -> Finished {
     if next.code() == Some(0) || !mounted_again(bench) { next } else { run(bench) }
 }
 
-/// Whether a run says what has failed: entries, or the sync of all at the end.
+/// Whether a run names its failures: entries, or the sync of all at the end.
 fn is_named(run: &Finished) -> bool {
     let sync_failed = lines(&run.out()).last().is_some_and(|summary| summary["error"]["kind"] == "io");
     sync_failed || !failures(run).is_empty()
@@ -176,7 +176,7 @@ fn never_written() {
     }
 }
 
-/// File systems give up when a flush fails, and take no more writes. What was promised before counts.
+/// File systems give up when a flush fails, and take no more writes. Earlier promises count.
 fn not_flushed() {
     for kind in file_systems() {
         let mut bench = Bench::new(kind);

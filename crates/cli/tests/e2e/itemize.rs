@@ -1,4 +1,4 @@
-//! Each change with its reason, compared with what rsync prints for the same change.
+//! Each change with its reason, compared with the output of rsync for the same change.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -48,7 +48,7 @@ fn times(tree: &Tree, seconds: i64) {
     tree.time("", seconds, 0);
 }
 
-/// A source, and a destination that differs from it in each way. `all`: also in what SFTP does not carry.
+/// A source, and a destination that differs from it in each way. `all`: also in metadata that SFTP does not carry.
 fn trees(scene: &Scene, all: bool) -> (Tree, Tree) {
     let (source, there) = (scene.tree("src"), scene.tree("there"));
     for tree in [&source, &there] {
@@ -113,7 +113,7 @@ fn sorted(text: &str) -> Vec<String> {
     lines
 }
 
-/// What rsync prints, with names as haul escapes them.
+/// The output of rsync, with names as haul escapes them.
 fn rsync(options: &[&str], source: &Path, copy: &Path) -> Vec<String> {
     let mut rsync = Command::new("rsync");
     let output = rsync.args(options).arg(slash(source)).arg(slash(copy)).output().unwrap();

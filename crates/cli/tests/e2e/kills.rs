@@ -102,7 +102,7 @@ impl Tour<'_> {
         };
         let moment = Duration::from_millis(random.between(20, 2500));
         let mut run = self.start();
-        // What is random here is the moment, so nothing is waited for.
+        // The moment is random, so the test waits for nothing.
         std::thread::sleep(moment);
         let at_work = run.is_running();
         let mut agents = run.agents();
@@ -118,7 +118,7 @@ impl Tour<'_> {
         let end = run.finish();
         let expected = end.was_killed() || matches!(end.code(), Some(0 | 4));
         assert!(expected, "{victim:?} killed after {moment:?} on {:?}: {end}", self.way);
-        // What a killed local end left behind must end by itself before the next run.
+        // The processes of a killed local end must end by themselves before the next run.
         self.scene.assert_all_gone();
         if self.copy.exists() {
             assert_no_half_files(self.source.path(), &self.copy);

@@ -29,7 +29,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
-/// The source of the first copy, and what changes before the second.
+/// The source of the first copy, and the changes before the second.
 fn source(scene: &Scene) -> Tree {
     let tree = scene.tree("src");
     for (name, len) in
@@ -125,7 +125,7 @@ fn unchanged_entries_are_left_out_as_with_rsync() {
         fs::remove_file(source.join("changed-link")).unwrap();
         source.link("changed-link", "moded");
         let [expected, copy] = ["rsync", "haul"].map(|name| {
-            // What is there already is updated.
+            // Entries that are there already are updated.
             let there = scene.tree(name);
             there.text("content", "older");
             there.text("grown", "older");

@@ -1,4 +1,4 @@
-//! `--files-from` for `sync` and `verify`: `sync` deletes what `rsync -r --delete --files-from` deletes.
+//! `--files-from` for `sync` and `verify`: `sync` deletes the same entries as `rsync -r --delete --files-from`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -92,7 +92,7 @@ fn sync_deletes_in_listed_directories_only() {
         (&["a"], &["--exclude", "/a/z/"]),
         (&["."], &[]),
         (&[], &[]),
-        // Filters and lists: only what both allow is deleted.
+        // Filters and lists: only entries that both allow are deleted.
         (&["a/b", "d"], &["--exclude", "/a/"]),
         (&["a", "d"], &["--filter", "P b/", "--filter", "P e/x"]),
         (&["a", "d/e"], &["--exclude", "/a/b/", "--delete-excluded"]),
@@ -254,13 +254,13 @@ fn verify_compares_listed_paths_only() {
     fs::remove_dir_all(old.join("top")).unwrap();
     let verify = |way: Way, lines: &[&str], code: i32| {
         let file = list(&scene, lines);
-        // What is extra has changed the times of the directories.
+        // Extra entries have changed the times of the directories.
         let run = scene.by(way, "verify", source.path(), old.path()).args(["-O", "-0", "--files-from"]);
         run.arg(file).finish().expect_code(code)
     };
     for way in [Way::Local, Way::Push, Way::Pull] {
         let run = verify(way, &["a", "a/f", "c/f", "a/f"], 0);
-        // The directories above and what is beside a listed file do not count; the extra entries are in `a`.
+        // The directories above and the entries beside a listed file do not count; the extra entries are in `a`.
         assert_eq!((summary(&run).of("found"), summary(&run).of("same")), (5, 5), "{run}");
         let out = run.out();
         let extra: Vec<&str> = out.lines().filter(|line| line.contains("\"difference\":\"extra\"")).collect();

@@ -40,7 +40,7 @@ fn indexes() {
         for seed in seeds(2) {
             let mut random = Random::new(seed);
             disk.restore();
-            // Names come and go; what is changed in place is missed by design.
+            // Names come and go; an index misses changes in place by design.
             for change in 0..6 {
                 let folder = format!("many/000{}", random.between(0, 6));
                 source.file(format!("{folder}/new-{seed}-{change}"), random.between(0, 5000));
@@ -75,7 +75,7 @@ fn indexes() {
     }
 }
 
-/// The program, with what it keeps on the disk.
+/// The program, with its state on the disk.
 fn put(place: &Place, disk: &CrashDisk, words: &[&str]) -> Run {
     place.haul(words[0]).args(&words[1..]).env("XDG_STATE_HOME", disk.join("state"))
 }

@@ -25,7 +25,7 @@ const A: &str = "hello";
 const B: &str = "all the world";
 const ESCAPE: &str = "\u{1b}]0;title\u{7}\u{1b}[2J\r\nforged\u{9b}31m\u{202e}";
 
-/// What a request is for.
+/// The purpose of a request.
 fn asked(request: &Request) -> &'static str {
     match &request.method[..] {
         "HEAD" => "head",
@@ -59,7 +59,7 @@ fn object(request: &Request, content: &str) -> Reply {
     base(206, content.get(from..to).unwrap_or_default()).header("Content-Range", &range)
 }
 
-/// What an honest store says that holds `t/a` and `t/dir/b`, and takes whatever it is given.
+/// The answer of an honest store that holds `t/a` and `t/dir/b`, and accepts every write.
 fn honest(request: &Request) -> Reply {
     let record = |key: &str, content: &str| {
         format!(
@@ -89,12 +89,12 @@ fn honest(request: &Request) -> Reply {
     }
 }
 
-/// A lie: what is answered in the place of the honest answer to requests of this kind.
+/// A lie: the answer in place of the honest one to requests of this kind.
 struct Lie {
     name: String,
     command: &'static str,
     asked: &'static str,
-    /// Nothing but the store's word says what it did.
+    /// Only the store's own word tells its action.
     believed: bool,
     tell: Arc<dyn Fn(&Request, Reply) -> Reply + Send + Sync>,
 }
@@ -157,7 +157,7 @@ fn lies() -> Vec<Lie> {
                 "open tags",
                 Arc::new(move |_, _| Reply::xml(&content[..])),
             );
-            // What is not removed together is removed one by one.
+            // Objects that are not removed together are removed one by one.
             add(
                 command,
                 asked,
@@ -299,7 +299,7 @@ fn try_one(scene: &Scene, number: usize, lie: &Lie) -> Vec<String> {
 fn no_answer_is_taken_that_cannot_be_right() {
     let scene = Scene::new();
     let mut lies = lies();
-    // That the commands do what they do without a lie is what makes a lie count.
+    // The commands must succeed without a lie; only then does a lie count.
     for (command, asked) in
         [("copy", "list"), ("get", "head"), ("put", "put"), ("big", "end"), ("rm", "list")]
     {

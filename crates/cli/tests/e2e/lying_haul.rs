@@ -163,11 +163,11 @@ fn what_only_the_remote_end_knows_is_believed_and_nothing_else() {
     let here = Scene::new();
     let stage = stage(&here);
     let believed = vec![
-        // As a source: what an entry is, which there are, and what a file holds.
+        // As a source: the kind of an entry, the list of entries, and the content of a file.
         lie("pull", "Response.Scan.found.entries[].mode suid *"),
         lie("pull", "Response.Scan.found.entries none *"),
         lie("pull", "Frame.Response.Read other-content *"),
-        // As a destination: what is there, what was written, and what was removed.
+        // As a destination: the entries there, those written, and those removed.
         lie("push", "Claim.Write committed *"),
         lie("push", "Response.Scan.found.entries none *"),
     ];

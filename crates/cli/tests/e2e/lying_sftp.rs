@@ -103,7 +103,7 @@ fn source(scene: &Scene) -> Tree {
     tree
 }
 
-/// What is there already: an older file, a folder, a folder in the place of a file.
+/// The entries that are there already: an older file, a folder, a folder in the place of a file.
 fn destination(path: PathBuf) -> Tree {
     let tree = Tree::new(path, 5);
     tree.text("a", "older");
@@ -131,7 +131,7 @@ fn try_one(scene: &Scene, source: &Tree, number: usize, told: &Told) -> (Finishe
         Way::Pull => (remote(source.path()), slash(copy.path())),
         Way::Push => (slash(source.path()), remote(copy.path())),
     };
-    // What this run starts is ended with it, and with no other.
+    // The processes of this run are ended with it, and with no other.
     let tag = case.display().to_string();
     let run = Run::new(HAUL, &tag).env("HOME", scene.home()).env("XDG_RUNTIME_DIR", &case);
     let run = run.env("XDG_STATE_HOME", &case).env("TMPDIR", &case).arg("copy");

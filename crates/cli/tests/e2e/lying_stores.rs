@@ -117,7 +117,7 @@ fn keys_that_climb_write_nothing_outside() {
         assert!(left.iter().all(|name| name == "to"), "{left:?}");
         assert!(!scene.join("evil").exists());
     }
-    // No request is sent to what such a name becomes in an address.
+    // No request is sent to the address that such a name would become.
     let content = record("t/../evil", "1") + &record("t/..", "1");
     let server = Scripted::start(move |request, _| match &request.method[..] {
         "GET" => Reply::listing(&content),
@@ -206,7 +206,7 @@ fn content_that_is_not_what_was_recorded_is_not_handed_over() {
         });
         let (code, out, run) = get(&server);
         assert!(matches!(code, Some(0 | 3)), "{name}: {run}");
-        // What is noted without its length is no record.
+        // A note without the length is no record.
         assert!(code == Some(3) && out.is_empty() || name.contains("blake3"), "{name}: {run}");
     }
     // Another range, fewer bytes, another object.
@@ -270,7 +270,7 @@ fn an_address_of_the_wrong_kind_is_named_at_once() {
     let server = Scripted::start(|_, _| Reply::listing(""));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    // As a server of http answers what it does not understand.
+    // The answer of an HTTP server to a request that it does not understand.
     std::thread::spawn(move || {
         for client in listener.incoming().take(2) {
             let mut client = client.unwrap();

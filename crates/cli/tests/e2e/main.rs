@@ -129,7 +129,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 /// From here on, the time that a test took is printed: all of them together have to end within some minutes.
 const SLOW: Duration = Duration::from_secs(15);
 
-/// One test: its name, what it needs of the machine, and what it does.
+/// One test: its name, its needs of the machine, and its function.
 pub(crate) struct Case {
     name: &'static str,
     needs: &'static [Need],

@@ -260,7 +260,7 @@ fn a_stream_has_a_line_under_its_name() {
             assert!(!read(&file).contains("db.xb"), "{end:?}");
         }
     }
-    // What is stored differs from the stream.
+    // The stored object differs from the stream.
     let packed = bucket.at("packed/db.xb");
     for (format, line) in FORMATS.iter().zip(&lines) {
         let run = |word: &str| with_manifest(bucket.haul(word).args(["--manifest-format", format]), &file);

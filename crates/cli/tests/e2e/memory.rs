@@ -12,7 +12,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 const MIB: u64 = 1 << 20;
-/// What a process may take beyond its budget for content.
+/// The memory that a process may take beyond its budget for content.
 const BESIDES: u64 = 64 * MIB;
 
 fn assert_within(run: &Finished, budget: u64, what: &str) {

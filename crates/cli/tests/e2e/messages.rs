@@ -1,5 +1,5 @@
-//! What haul says about common mistakes, word for word: one line for one cause, with the object, the cause and the way
-//! out, and the exit code.
+//! The messages of haul about common mistakes, word for word: one line for one cause, with the object, the cause and
+//! the way out, and the exit code.
 
 use std::process::Command;
 use std::time::Duration;
@@ -44,7 +44,7 @@ fn scene() -> Scene {
     scene
 }
 
-/// Runs a row, in the folder of the scene, and compares what it says.
+/// Runs a row, in the folder of the scene, and compares its messages.
 fn check(scene: &Scene, (name, words, code, expected): Row, run: impl Fn(&str) -> Run) {
     let mut words = words.split(' ');
     let run = run(words.next().unwrap()).in_dir(scene.path()).args(words).finish();
@@ -52,7 +52,7 @@ fn check(scene: &Scene, (name, words, code, expected): Row, run: impl Fn(&str) -
     assert_eq!(said(scene, &run), expected, "{name}: {run}");
 }
 
-/// Standard error, with what differs from run to run replaced.
+/// Standard error, with placeholders for the parts that differ from run to run.
 fn said(scene: &Scene, run: &Finished) -> String {
     let dir = format!("{}/", scene.path().display());
     let text = run.err().replace(&dir, "DIR/");
@@ -223,7 +223,7 @@ fn missing_rights_at_the_destination_are_one_line() {
         let run = scene.as_nobody().in_dir(scene.path()).args(words.split(' ')).finish().expect_code(1);
         assert_eq!(said(&scene, &run), format!("haul: failed to {subject} {refused}"), "{name}: {run}");
     }
-    // What can be written is written, although a part of it cannot.
+    // Writable parts are written, although another part is not writable.
     tool(Command::new("chmod").arg("a+w").arg(scene.join("mixed/dir")));
     let source = scene.tree("part");
     source.file("dir/new", 10);
@@ -261,7 +261,7 @@ fn a_read_only_destination_is_one_line() {
         let run = scene.haul("copy").in_dir(scene.path()).args(words.split(' ').skip(1)).finish();
         assert_eq!((run.code(), said(&scene, &run)), (Some(1), expected), "{name}: {run}");
     }
-    // What is up to date needs no writing.
+    // Entries that are up to date need no writing.
     let copy = scene.tree("copy");
     tool(Command::new("cp").args(["-a", "mnt/there/.", "copy/"]).current_dir(scene.path()));
     let run = scene.haul("copy").in_dir(scene.path()).args(["copy/", "mnt/there/"]).finish().expect_success();

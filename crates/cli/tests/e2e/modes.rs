@@ -109,7 +109,7 @@ fn what_takes_the_place_of_a_folder_gets_nothing_of_it() {
         let stop = AtomicBool::new(false);
         let run = std::thread::scope(|scope| {
             scope.spawn(|| {
-                // Once: what was made by the run is moved away, and another one has its name.
+                // Once: the directory that the run made is moved away, and another one gets its name.
                 while !stop.load(Ordering::Relaxed) {
                     let made = copy.join("folder");
                     if fs::read_dir(&made).is_ok_and(|found| found.count() > 10) {

@@ -318,7 +318,7 @@ fn an_object_that_was_replaced_meanwhile_stays() {
     assert_eq!(fs::read(to.join("a")).unwrap(), b"one");
 }
 
-/// What another client finds below a prefix.
+/// The objects that another client finds below a prefix.
 fn below(bucket: &Bucket, prefix: &str, name: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     let dir = bucket.scene.join(name);
     fs::create_dir_all(&dir).unwrap();

@@ -33,7 +33,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
-/// What is told when a program is sent.
+/// The message when a program is sent.
 pub(crate) const PUT: &str = concat!("putting haul ", env!("CARGO_PKG_VERSION"), " into ~/.cache/haul there");
 
 fn without_haul_there_it_goes_on_over_sftp() {

@@ -161,7 +161,7 @@ fn a_refused_head_is_asked_again_for_its_reason() {
         let said =
             if code == "NoSuchKey" { "there is no such object" } else { message.trim_end_matches('.') };
         assert!(run.err().contains(said), "{run}");
-        // What may pass is waited for.
+        // haul repeats requests after errors that may pass.
         let waited = server.seen().len() > 4;
         assert_eq!(waited, code == "ExpiredToken", "{} in {:?}", server.seen().len(), begun.elapsed());
     }

@@ -36,7 +36,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// What is in the folder `from` goes to what is below `to`, or the other way round.
+/// Copies the content of the folder `from` to a prefix `to`, or the other way round.
 pub(crate) fn copy(run: Run, from: impl AsRef<std::ffi::OsStr>, to: impl AsRef<std::ffi::OsStr>) -> Run {
     run.args(["--json", "--no-progress", "--devices", "--suid"]).arg(from).arg(to)
 }
@@ -210,7 +210,7 @@ fn other_clients_read_the_tree_and_theirs_is_read() {
     let _ = ends(pull(&bucket, "theirs/", &back));
     let told = differences(source.path(), &back);
     assert!(told.iter().all(|line| line.starts_with(".d")), "{told:#?}");
-    // What they wrote is not written again: content and times are the same.
+    // Objects that they wrote are not written again: content and times are the same.
     let again = ends(push(&bucket, source.path(), "theirs/"));
     assert_eq!((again.of("copied"), again.of("sent_bytes")), (0, 0), "{again:?}");
 }

@@ -1,4 +1,4 @@
-//! `--backup`, `--backup-dir` and `--suffix`, compared with rsync, and what a kill leaves.
+//! `--backup`, `--backup-dir` and `--suffix`, compared with rsync, and the state after a kill.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,7 +33,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
-/// What the second run finds: replaced files, links and kinds, and entries that the source no longer has.
+/// The tree that the second run finds: replaced files, links and kinds, and entries that the source no longer has.
 fn older(scene: &Scene, name: &str) -> Tree {
     let tree = scene.tree(name);
     for name in ["same", "d/changed", "d/e/changed", "large", "gone", "d/gone", "to-link", "first", "hidden"]

@@ -126,7 +126,7 @@ fn bootstrap_sends_the_program_of_a_release_where_this_one_does_not_run() {
     let scene = Scene::new();
     let source = plain(&scene, "src", &[], 20);
     let (haul, _) = installed(&scene);
-    // A host where the running program does not run: what it uploads there is changed as it gets its mode.
+    // A host where the running program does not run: the uploaded program is changed as it gets its mode.
     let tools = scene.join("tools");
     let other = b"for the other C library";
     program(

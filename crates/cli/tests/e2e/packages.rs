@@ -1,4 +1,4 @@
-//! What the packages contain besides the program. `packaging/test` tests the packages themselves.
+//! The files of the packages besides the program. `packaging/test` tests the packages themselves.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
-/// The directory with what the packages contain.
+/// The directory with the files of the packages.
 fn packaging() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging")
 }

@@ -54,7 +54,7 @@ fn what_is_copied_or_hashed_does_not_stay_in_memory_and_what_was_there_does() {
         assert!(used >= 12 * MIB + 100_000, "{used}");
         let copy = disk.join(format!("{way:?}"));
         let _ = scene.copy(way, source.path(), &copy).finish().expect_success();
-        // What the kernel read ahead of somebody into a slice that was done already may be left.
+        // Pages that the kernel read ahead for another reader, into a slice that was done already, may be left.
         let still = in_memory(&source.join("in use"));
         // The kernel may move a page at any time.
         assert!(still + MIB / 4 >= used, "{way:?}: what others use stays: {still} of {used} bytes");

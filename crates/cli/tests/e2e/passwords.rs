@@ -29,7 +29,7 @@ const CODE: &str = "902174";
 const BOTH: Secrets = Secrets { methods: "password,keyboard-interactive", password: PASSWORD, code: CODE };
 const ONE: Secrets = Secrets { methods: "keyboard-interactive", password: PASSWORD, code: "" };
 
-/// What ssh asks: by the method `password`, and by keyboard-interactive.
+/// The prompts of ssh: by the method `password`, and by keyboard-interactive.
 const BY_PASSWORD: &str = "'s password:";
 const BY_KEYBOARD: &str = "Password:";
 

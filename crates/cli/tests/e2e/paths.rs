@@ -28,7 +28,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
-/// What is there before a copy: sources of each kind, and destinations of each kind.
+/// The entries before a copy: sources of each kind, and destinations of each kind.
 fn ground(root: &Path) -> Tree {
     let tree = Tree::new(root, 9);
     tree.file("folder/one", 10);

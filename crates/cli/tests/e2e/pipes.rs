@@ -79,7 +79,7 @@ fn cat(path: &Path) -> String {
     format!("cat {}", path.display())
 }
 
-/// A consumer that saves what it gets in `got`, and makes `end` when it sees the end of its input.
+/// A consumer that saves its input in `got`, and makes `end` when it sees the end of its input.
 fn saving(scene: &Scene) -> (String, PathBuf, PathBuf) {
     let (got, end) = (scene.join("got"), scene.join("end"));
     (format!("cat > {}; : > {}", got.display(), end.display()), got, end)
@@ -363,7 +363,7 @@ fn json_stays_json_whatever_the_programs_print() {
         assert_eq!(summary(&run).0["command"], "pipe");
         assert_eq!(summary(&run).of("copied_bytes"), 5);
     }
-    // Otherwise what the program here prints is what haul prints.
+    // Otherwise the program here shares the standard output of haul.
     let scene = Scene::new();
     let run = From::There.plain(&scene, "echo data", "cat").finish().expect_success();
     assert_eq!(run.out(), "data\n");

@@ -85,7 +85,7 @@ impl Server {
         tool(self.client().args(["-c", text]))
     }
 
-    /// What is in the tables, in short.
+    /// A short form of the content of the tables.
     fn checksums(&self) -> String {
         let of = |table: &str| {
             self.query(&format!("select count(*), md5(string_agg(t::text, ',' order by id)) from {table} t"))

@@ -34,7 +34,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all.iter().map(|(name, run)| Case::new(name, NEEDS, *run)).collect()
 }
 
-/// What is run while the power is cut.
+/// A command to run while the power is cut.
 struct Shape {
     name: &'static str,
     word: &'static str,
@@ -140,7 +140,7 @@ fn not_certified() {
         bench.scene.assert_all_gone();
         bench.disk.cut_now(Keep::None);
         bench.disk.remount();
-        // What is written in the first two seconds of a boot may be from before.
+        // A journal that is written in the first two seconds of a boot may be from before it.
         thread::sleep(Duration::from_secs(3));
         let plan = bench.run(Way::Local, "copy", &["-n"]).finish();
         success(&plan).unwrap();
@@ -171,13 +171,13 @@ fn try_all(shape: &Shape) {
     }
 }
 
-/// What a run takes that nobody disturbs.
+/// The cost of an undisturbed run.
 struct Normal {
     counts: DiskCounts,
     time: Duration,
 }
 
-/// Runs it without a cut; what it says is there must be there when the power goes right after it.
+/// Runs it without a cut; all that it reports as copied must be there if the power goes right after it.
 fn undisturbed(bench: &mut Bench, shape: &Shape) -> Normal {
     bench.disk.restore();
     let (before, begun) = (bench.disk.counts(), Instant::now());
@@ -252,7 +252,7 @@ fn round(
         verdict.note("went on");
     }
     bench.scene.assert_all_gone();
-    // What counts is what is on the disk, not what is in memory.
+    // Only the content of the disk counts, not that of the memory.
     bench.disk.cut_now(Keep::None);
     bench.disk.remount();
     bench.differs().map_err(|why| told(format!("the next run exits with 0, and {why}: {}\n", brief(&next))))
@@ -268,7 +268,7 @@ fn wait_for_cut(bench: &Bench, run: &mut Running, moment: Option<Duration>, keep
     }
 }
 
-/// Ends the run and what belongs to it, as the power goes.
+/// Ends the run and its processes, as a power cut does.
 fn end(bench: &Bench, shape: &Shape, run: Running, machine_goes: bool) -> Finished {
     if machine_goes {
         agents(bench.scene.tag()).into_iter().for_each(kill);

@@ -1,4 +1,4 @@
-//! Metadata that is not taken over from the source, compared with what rsync leaves with the same options.
+//! Metadata that is not taken over from the source, compared with the result of rsync with the same options.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -399,7 +399,7 @@ fn a_store_records_only_what_is_taken_over() {
     let by_size = [&all[..], &["--size-only"]].concat();
     assert_eq!(push("none/", &by_size).0, 0);
     assert!(push("none/", &all).0 > 8);
-    // What was recorded stays when the rest is updated.
+    // Recorded metadata stays when the rest is updated.
     let _ = push("full/", &[]);
     chown(source.join("private"), Some(55), Some(56)).unwrap();
     set_mode(&source.join("private"), 0o640);

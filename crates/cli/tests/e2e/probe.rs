@@ -48,7 +48,7 @@ fn line(run: &Finished, kind: &str) -> Value {
     one
 }
 
-/// The level of what the doctor found at an end; it says a fix for all that is not as it should be.
+/// The level of a finding of the doctor at an end. Each problem must have a fix.
 #[track_caller]
 fn level(run: &Finished, end: &str, what: &str) -> String {
     let about = |line: &Value| line["type"] == "finding" && line["end"] == end && line["what"] == what;
@@ -238,7 +238,7 @@ fn too_little_space_is_found() {
         let run = doctor().expect_code(1);
         assert_eq!(level(&run, "destination", "free space"), "bad");
         assert_eq!(level(&run, "destination", "file system"), "warn");
-        // What is there already need not fit in again.
+        // Files that are there already need no more space.
         disk.resize_tmpfs(20 << 20);
         let _ = scene.copy(way, source.path(), &to).finish().expect_success();
         let run = doctor();

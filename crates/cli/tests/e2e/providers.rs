@@ -1,6 +1,6 @@
 //! Promises of `put`, `get`, `ls` and `rm` at each provider: S3, Google's XML API (a proxy that translates it for
-//! SeaweedFS, because no emulator of Google's supports multipart uploads), Azure (Azurite). What Google's emulator
-//! supports is tested with it.
+//! SeaweedFS, because no emulator of Google's supports multipart uploads), Azure (Azurite). Functions that Google's
+//! emulator supports are tested with it.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -248,7 +248,7 @@ fn what_others_wrote_at_google_is_read_listed_and_removed() {
     let _ = haul("get").arg(&at).finish().expect_code(1);
 }
 
-/// Answers every request with `content`, and notes what was asked.
+/// Answers every request with `content`, and records the requests.
 fn answering(content: String) -> (String, std::sync::Arc<std::sync::Mutex<Vec<String>>>) {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

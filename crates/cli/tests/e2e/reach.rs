@@ -141,7 +141,7 @@ fn a_forced_command_may_start_the_remote_haul() {
 }
 
 fn a_greeting_of_the_login_shell_is_told_or_stood() {
-    // A shell whose start-up file prints is common; what it prints comes before the first frame.
+    // A shell whose start-up file prints is common; its output comes before the first frame.
     let force_command = Some("echo Welcome to this machine; eval \"$SSH_ORIGINAL_COMMAND\"".to_owned());
     let scene = Scene::with_sshd(SshdOptions { lines: Vec::new(), force_command });
     let source = source(&scene);

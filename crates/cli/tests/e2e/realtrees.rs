@@ -32,7 +32,7 @@ fn assert_rsync_finds_nothing(original: &Path, copy: &Path) {
 }
 
 fn a_tree_of_this_machine_both_ways() {
-    // Links of both kinds, programs, and what a package manager puts in place; some 5,000 entries.
+    // Links of both kinds, programs, and files of a package manager; some 5,000 entries.
     let places = ["/usr/share/zoneinfo", "/usr/lib/git-core", "/usr/lib/python3"];
     let scene = Scene::new();
     let there: Vec<&Path> = places.iter().map(Path::new).filter(|place| place.is_dir()).collect();

@@ -25,7 +25,8 @@ pub(crate) fn cases() -> Vec<Case> {
 const NAMES: [&str; 9] =
     ["a\rb", "a\nb", "a\r\nb", "Icon\r", "\u{1}x", " a", "a ", "<&>\"'\u{7f}", "\u{201b}\u{85}\u{fffe}"];
 
-/// Puts files with all names there, removes those that `goes` says at the source, and gives what is left in the store.
+/// Puts files with all names there, removes those that `goes` says at the source, and returns the names that are left
+/// in the store.
 fn synced(scene: &Scene, haul: impl Fn(&str) -> Run, to: &str, goes: impl Fn(&str) -> bool) -> Vec<String> {
     let from = scene.join("from");
     fs::create_dir(&from).unwrap();

@@ -67,7 +67,7 @@ impl Half {
         fs::write(self.journal(), bytes).unwrap();
     }
 
-    /// Goes on; how many bytes count as there from before. What is there in the end is right.
+    /// Resumes; returns how many bytes counted as resumed. The result is right.
     fn resumed(&self) -> u64 {
         let run = self.scene.copy(Way::Local, self.source.path(), &self.copy).finish().expect_success();
         assert_same_tree(self.source.path(), &self.copy);

@@ -45,7 +45,7 @@ pub(crate) const WAYS: [Way; 4] = [Way::Local, Way::Push, Way::Pull, Way::Relay]
 
 /// A folder of its own, a tag for its processes, and a server once somebody asks for it.
 pub(crate) struct Scene {
-    // Dropped first: what it started must not write into the folder any more.
+    // Dropped first: its processes must not write into the folder any more.
     sshd: OnceLock<Sshd>,
     options: SshdOptions,
     tag: String,
@@ -77,7 +77,7 @@ impl Scene {
         &self.tag
     }
 
-    /// The home directory of everything that runs in this scene, except what logs in through the server.
+    /// The home directory of everything that runs in this scene, except sessions on the server.
     pub(crate) fn home(&self) -> PathBuf {
         self.join("home")
     }
@@ -134,7 +134,7 @@ impl Scene {
         self.haul(word).args(["-e", &self.sshd().shell(), "--remote-haul", HAUL])
     }
 
-    /// The program with its first word and the remote shell that damages what passes. The host is [`REMOTE`].
+    /// The program with its first word and the remote shell that damages its bytes. The host is [`REMOTE`].
     pub(crate) fn haul_fault(&self, word: &str, plan: &FaultPlan) -> Run {
         self.haul(word).args(["-e", &fault_shell(plan), "--remote-haul", HAUL])
     }
@@ -152,12 +152,12 @@ impl Scene {
         run.arg("--json").arg(source).arg(target)
     }
 
-    /// Copies what is in the folder `from` into the folder `to`.
+    /// Copies the content of the folder `from` into the folder `to`.
     pub(crate) fn copy(&self, way: Way, from: &Path, to: &Path) -> Run {
         self.by(way, "copy", slash(from), slash(to))
     }
 
-    /// Copies what is in `from` into `to` through the faulty shell, which is the remote end of `way`.
+    /// Copies the content of `from` into `to` through the faulty shell, which is the remote end of `way`.
     pub(crate) fn fault_copy(&self, way: Way, plan: &FaultPlan, from: &Path, to: &Path) -> Run {
         let remote = |path: &Path| joined(&[REMOTE.as_bytes(), b":", slash(path).as_bytes()]);
         let source = if way == Way::Pull { remote(from) } else { slash(from) };
@@ -188,7 +188,7 @@ pub(crate) fn slash(path: &Path) -> OsString {
     joined(&[path.as_os_str().as_bytes(), b"/"])
 }
 
-/// What `--json` printed, line by line.
+/// The output of `--json`, line by line.
 pub(crate) fn events(run: &Finished) -> Vec<Value> {
     let parse =
         |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e} in line {line:?} of {run}"));

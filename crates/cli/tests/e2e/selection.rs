@@ -86,7 +86,7 @@ const FILTERS: [&[&str]; 24] = [
     &["--max-size", "1M"],
 ];
 
-/// What rsync makes of it, with times to the nanosecond.
+/// The same copy by rsync, with times to the nanosecond.
 fn rsync(options: &[&str], source: &Tree, copy: &Path) {
     let mut rsync = Command::new("rsync");
     rsync.args(["-a", "--modify-window=-1"]).args(options).arg(slash(source.path())).arg(copy);

@@ -62,7 +62,7 @@ pub(crate) fn pull(scene: &Scene, from: &Path, to: &Path) -> Run {
     haul(scene, "copy").arg("--json").arg(sftp(from)).arg(slash(to))
 }
 
-/// What rsync finds different, with times in whole seconds, and without what SFTP cannot carry.
+/// The differences that rsync finds, with times in whole seconds, and without metadata that SFTP cannot carry.
 pub(crate) fn differences(original: &Path, copy: &Path, more: &[&str]) -> String {
     let mut rsync = Command::new("rsync");
     rsync.args(["-naic", "--delete", "--numeric-ids"]).args(more);
@@ -167,7 +167,7 @@ fn odd_names_and_links_arrive() {
     assert_same(source.path(), &back);
 }
 
-/// The tree that holds everything, without what SFTP has no room for; each of that is told.
+/// The tree with every kind of entry, without metadata that SFTP cannot carry; haul reports each of these.
 fn what_sftp_carries_arrives_both_ways() {
     let scene = Scene::new();
     let source = Tree::hard(scene.join("src"), 1);
@@ -323,7 +323,7 @@ fn a_large_file_goes_on_where_it_was() {
     assert!(again.of("resumed_bytes") > len / 5, "{again:?}");
     assert_eq!(again.of("resumed_bytes") + again.of("sent_bytes"), len, "{again:?}");
     assert_same_tree(source.path(), &copy);
-    // Another file of the same name does not go on with what is staged.
+    // Another file of the same name does not resume the staged file.
     half_way(&scene, &changed(&source, 1), &copy, len / 2);
     let other = changed(&source, 2);
     let run = summary(&push(&scene, other.path(), &copy).finish().expect_success());

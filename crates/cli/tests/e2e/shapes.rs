@@ -165,7 +165,7 @@ fn what_an_option_left_out_protects_what_is_below_its_name() {
         }
         scene.assert_all_gone();
     }
-    // A file in the place of a folder of the source is left too, with what would be below it.
+    // A file in the place of a folder of the source is left too, with the entries that would be below it.
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("name/sub/file", 10);

@@ -1,4 +1,4 @@
-//! What else works with SMB shares: files that others have open, removal, streams, buckets, passwords, odd servers.
+//! More functions on SMB shares: files that others have open, removal, streams, buckets, passwords, odd servers.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

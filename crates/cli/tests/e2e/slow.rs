@@ -1,4 +1,4 @@
-//! File systems that are slow, fail and hang: what this may cost, and what it must never cause.
+//! File systems that are slow, fail and hang: the cost that this may have, and the effects that it must never have.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,7 +33,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// What each request waits.
+/// The delay of each request.
 const DELAY: Duration = Duration::from_millis(1);
 
 /// A folder of the scene, seen through the file system.
@@ -53,7 +53,7 @@ fn many(scene: &Scene, folders: u32) -> Tree {
             tree.file(format!("{folder:02}/{file:02}"), u64::from(folder * 311 + file * 97) % 9000);
         }
     }
-    // Far enough from the times of what a copy makes that nobody asks how precisely the file system keeps times.
+    // Far enough from the times of new entries that the precision of the file system's times does not matter.
     for name in list(tree.path()).into_iter().chain([PathBuf::new()]) {
         tree.time(name, 1_700_000_000, 123_456_789);
     }
@@ -117,7 +117,7 @@ fn what_comes_with_a_listing_is_not_asked_for_again() {
     for word in ["copy", "sync"] {
         let (told, counts) = copy(word, source.path(), &there);
         assert_eq!(told.of("same"), files + folders, "{told:?}");
-        // For each folder once, and once more for what is to be removed.
+        // For each folder once, and once more for the entries to remove.
         assert!(counts.total() <= folders * 15 + 20, "{}", counts.json());
     }
     let (told, counts) = copy("copy", &there, &scene.join("back"));
@@ -184,7 +184,7 @@ fn single_failures_are_named_and_the_rest_arrives() {
     assert_same_tree(source.path(), &behind.join("dst"));
 }
 
-/// A sync that fails may have dropped what was written, and says so once.
+/// A sync that fails may have dropped written pages, and reports this only once.
 fn what_a_failed_sync_has_lost_is_written_again() {
     let scene = Scene::new();
     let source = scene.tree("src");
@@ -258,15 +258,16 @@ fn a_request_that_hangs_holds_up_its_own_file_only() {
     }
 }
 
-/// What hangs: the request and the path, whether it is at the destination, what it is called, and the exit code.
+/// A hung operation: the request and the path, whether it is at the destination, its name in messages, and the exit
+/// code.
 type Hanging = (Op, &'static str, bool, &'static str, i32);
 
 fn what_hangs_is_named_and_the_rest_goes_on() {
     let cases = [
-        // What fails at last is written once more.
+        // A file whose last operation fails is written once more.
         (Op::Create, "01/10", true, "write", 0),
         (Op::Flush, "02/05", true, "finish", 0),
-        // The kernel reads once more by itself what it could not read ahead.
+        // The kernel by itself repeats a read-ahead that failed.
         (Op::Read, "03/03", false, "read", 0),
         (Op::Getattr, "04/04", false, "look at", 1),
     ];

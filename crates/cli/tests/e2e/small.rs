@@ -48,7 +48,7 @@ impl Place {
         self.haul("get").args(words).arg(at(key)).finish()
     }
 
-    /// What is stored.
+    /// The stored content.
     pub(crate) fn stored(&self, key: &str) -> Vec<u8> {
         self.store.content(&format!("/bucket/{key}")).unwrap_or_default()
     }

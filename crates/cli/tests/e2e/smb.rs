@@ -72,7 +72,7 @@ impl Shares {
         self.scene.join("share").join(path)
     }
 
-    /// What smbclient says.
+    /// The output of smbclient.
     pub(crate) fn smbclient(&self, words: &str) -> String {
         let mut command = Command::new("smbclient");
         command.arg(format!("//127.0.0.1/{SHARE}")).args(["-p", &self.server.port().to_string()]);
@@ -81,7 +81,7 @@ impl Shares {
     }
 }
 
-/// What rsync finds different in content and times.
+/// The differences in content and times that rsync finds.
 fn differences(original: &Path, copy: &Path) -> String {
     let mut rsync = Command::new("rsync");
     rsync.args(["-nric", "--times", "--delete"]).arg(slash(original)).arg(slash(copy));
@@ -93,7 +93,7 @@ pub(crate) fn assert_same(original: &Path, copy: &Path) {
     assert_no_debris(copy);
 }
 
-/// A tree of what a share keeps, with times of 100 ns.
+/// A tree of entries that a share can keep, with times of 100 ns.
 fn plain(scene: &Scene, name: &str) -> Tree {
     let tree = scene.tree(name);
     tree.many("many", 300, 0..5000);

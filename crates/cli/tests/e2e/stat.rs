@@ -1,4 +1,4 @@
-//! `haul stat`: what is known of single entries, compared with stat(1) and the AWS client.
+//! `haul stat`: the metadata of single entries, compared with stat(1) and the AWS client.
 
 use std::process::Command;
 
@@ -79,7 +79,7 @@ fn files_are_described_as_by_stat() {
     assert_eq!(run.out().lines().filter(|line| line.starts_with("location ")).count(), 2, "{run}");
 }
 
-/// That a run names what is missing in one line, and nothing else.
+/// Checks that a run names the missing entry in one line, and prints nothing else.
 fn missing(run: Run) -> Finished {
     let run = run.finish().expect_code(1);
     assert!(

@@ -118,13 +118,13 @@ impl Bucket {
         output.stdout
     }
 
-    /// Another client copies a folder there, or what is below a prefix to a folder.
+    /// Another client copies a folder there, or the objects below a prefix to a folder.
     pub(crate) fn rclone_copy(&self, up: bool, dir: &Path, prefix: &str) {
         let (dir, path) = (dir.display().to_string(), format!("{}/{prefix}", self.name));
         if up {
             Self::rclone(&["copy", "--metadata", &dir, &path]);
         } else {
-            // What haul keeps beside objects is left out.
+            // Sidecars and indexes of haul are left out.
             Self::rclone_from(&["copy", "--metadata", "--exclude", "*.haul"], &path, &dir);
         }
     }
@@ -151,7 +151,7 @@ impl Bucket {
     }
 }
 
-/// What the run said of its requests of a kind.
+/// The number of requests of a kind that the run reports.
 #[track_caller]
 pub(crate) fn requests(summary: &Value, kind: &str) -> u64 {
     summary["requests"][kind].as_u64().unwrap_or_else(|| panic!("no {kind} in {summary}"))

@@ -188,7 +188,7 @@ fn twenty_parts_are_enough_for_a_long_stream() {
 fn where_marks_only_look_like_md5_parts_are_checked_by_it() {
     let place = Place::with(Habits { crc64: false, md5: false, ..Habits::default() });
     let by_md5 = |request: &Request| request.part().is_some() && request.header("content-md5").is_some();
-    // What is damaged when it comes with its MD5 is seen then.
+    // Damage of content that comes with its MD5 is detected.
     let proxy = place.proxy(move |request, before| {
         (by_md5(request) && request.part() == Some(3) && before < 2).then_some(Trouble::FlipContent(9))
     });

@@ -378,7 +378,7 @@ fn what_only_bears_the_name_of_a_sidecar_stays() {
         assert!(bucket.incomplete().is_empty(), "what was begun meanwhile is given up");
         let run = bucket.haul("get").arg(bucket.at("x")).finish().expect_success();
         assert_eq!(run.stdout, b"old");
-        // Of this one nothing is noted with it, so that what lies beside it is looked at.
+        // This object has no record in its metadata, so haul looks at the object beside it.
         let (file, bytes) = bucket.file("content", 1000);
         bucket.upload(&file, "x");
         let run = bucket.haul("get").arg(bucket.at("x")).finish().expect_success();

@@ -1,4 +1,4 @@
-//! `haul sync`: the same tree as the source, and what must never be deleted.
+//! `haul sync`: the same tree as the source, and entries that it must never delete.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -189,7 +189,7 @@ fn what_cannot_be_read_is_named_and_fails() {
     for name in ["closed", "secret"] {
         assert!(run.said().contains(name), "{name} is named: {run}");
     }
-    // Once the cause is mended, the list is what is left to do.
+    // Once the cause is mended, the list has the rest of the work.
     for name in ["closed", "secret"] {
         std::os::unix::fs::lchown(source.join(name), Some(65534), Some(65534)).unwrap();
     }

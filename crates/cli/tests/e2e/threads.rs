@@ -96,7 +96,7 @@ fn with_few_threads_a_copy_to_a_remote_end_is_complete() {
     fs::copy(std::env::current_exe().unwrap(), &shell).unwrap();
     let words = fault_shell(&plan);
     let words = format!("{}{}", shell.display(), &words[words.find(' ').unwrap()..]);
-    // Both ends, and what is between them.
+    // Both ends, and the processes between them.
     let run = confined.limited(60).args(["copy", "-e", &words, "--remote-haul"]).arg(&confined.program);
     let remote = format!("{REMOTE}:{}/", confined.copy().display());
     let run = run.arg(slash(confined.source.path())).arg(remote).finish();
@@ -124,7 +124,7 @@ fn without_threads_it_says_so() {
 fn with_little_address_space_a_copy_is_complete() {
     let scene = Scene::new();
     let source = Tree::mixed(scene.join("src"), 5, &[300 << 20], 2000);
-    // What the program itself maps, and 512 MiB.
+    // The size of the program itself, and 512 MiB.
     let space = fs::metadata(HAUL).unwrap().len() + (512 << 20);
     let run = Run::new("prlimit", scene.tag()).arg(format!("--as={space}")).arg(HAUL).arg("copy");
     let run = run.env("HOME", scene.home()).arg(slash(source.path())).arg(slash(&scene.join("dst")));

@@ -41,7 +41,7 @@ fn noise(path: &Path, len: u64) {
     tool(Command::new("bash").args(["-c", &format!("head -c {len} /dev/urandom > '{}'", path.display())]));
 }
 
-/// What a script writes, run in a folder.
+/// The output of a script that runs in a folder.
 fn written(folder: &Path, script: &str) -> Vec<u8> {
     let ended = Command::new("bash").args(["-ec", script]).current_dir(folder).output().unwrap();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
@@ -143,7 +143,7 @@ fn a_killed_unpack_goes_on_where_it_was() {
     let stream = written(&source, "mbstream -c a b c");
     let at = bucket.at("db.xb");
     let _ = bucket.haul("put").arg(&at).input(stream).finish().expect_success();
-    // What is near the end never comes.
+    // Ranges near the end are never answered.
     let proxy = Proxy::start(endpoint(), |request, _| {
         let range = request.header("range").unwrap_or_default().to_owned();
         let from: u64 = range.trim_start_matches("bytes=").split('-').next().unwrap().parse().unwrap_or(0);
@@ -293,7 +293,7 @@ fn what_cannot_be_unpacked_is_refused_and_nothing_is_made() {
         fs::write(&file, &bytes).unwrap();
         let run = scene.haul("get").arg(&file).arg("--unpack").arg(&out).finish().expect_code(code);
         assert!(run.err().contains(said) && !out.exists(), "{name}: {run}");
-        // What cannot be unpacked can be stored.
+        // A stream that cannot be unpacked can be stored.
         let stored = scene.join(format!("{name}.stored"));
         let run = scene.haul("put").arg(&stored).input(bytes.clone()).finish().expect_success();
         assert_eq!(run.err().contains("without an index"), !["other", "through"].contains(&name), "{run}");

@@ -182,7 +182,7 @@ fn a_copy_of_another_user_verifies() {
     let _ = run("copy");
     let verified = run("verify");
     assert!(verified.said().contains("not compared: owner of "), "{verified}");
-    // What this user could set differs.
+    // Metadata that this user could set differs.
     fs::set_permissions(copy.join("owner"), fs::Permissions::from_mode(0o700)).unwrap();
     let verify = scene.as_nobody().arg("verify").arg(slash(source.path())).arg(slash(&copy)).finish();
     let verify = verify.expect_code(1);

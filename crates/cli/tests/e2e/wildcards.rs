@@ -1,4 +1,4 @@
-//! Wildcards in the paths of remote sources and in keys: they match what a shell makes of them at that end.
+//! Wildcards in the paths of remote sources and in keys: they match the same paths as in a shell at that end.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -63,7 +63,7 @@ fn tree(scene: &Scene) -> Tree {
     tree
 }
 
-/// What rsync makes of the pattern, which a shell has expanded. `star*` is the name of a file.
+/// The copy by rsync of the pattern, which a shell has expanded. `star*` is the name of a file.
 fn by_rsync(tree: &Tree, pattern: &str, to: &Path) -> PathBuf {
     let pattern = if pattern == "star*" { "'star*'" } else { pattern };
     let line = format!("rsync -a {pattern} {}/", to.display());
@@ -185,7 +185,7 @@ fn a_pattern_without_a_match_is_named() {
     assert!(copy.join("a.gz").exists());
 }
 
-/// What a shell makes of a pattern, one path in each line.
+/// The paths to which a shell expands a pattern, one in each line.
 fn expanded(dir: &Path, pattern: &str) -> Vec<String> {
     let line = format!("printf '%s\\n' {pattern}");
     let output = Command::new("bash").args(["-c", &line]).current_dir(dir).output().unwrap();

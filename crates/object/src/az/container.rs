@@ -1,4 +1,4 @@
-//! One container: what all of its requests share.
+//! One container: the state that all of its requests share.
 
 use std::sync::Arc;
 use std::time::Duration;

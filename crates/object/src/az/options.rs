@@ -16,7 +16,7 @@ const KEPT: [&str; 5] =
 /// Checks that blobs can be written with these options.
 ///
 /// # Errors
-/// `Unsupported`, naming what Azure lacks.
+/// `Unsupported`, naming the option that Azure lacks.
 pub(super) fn check_options(options: &PutOptions) -> Answer<()> {
     let lacks = |what: String| Err(Fault::new(Class::Unsupported, what));
     if options.sse.is_some() || options.sse_kms_key_id.is_some() {

@@ -123,7 +123,7 @@ impl Client {
     /// Checks that objects can be written with these options, without a request.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`], naming what the provider lacks.
+    /// [`ErrorKind::Usage`], naming the option that the provider lacks.
     pub fn check_options(&self, options: &PutOptions) -> Result<()> {
         self.store.check_options(options).map_err(|fault| {
             Error::new(ErrorKind::Usage, self.side, "write", fault.message).on(self.name(""))

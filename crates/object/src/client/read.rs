@@ -19,7 +19,7 @@ impl Client {
         Ok(self.describe(key)?.map(|(object, _)| object))
     }
 
-    /// Looks up an object, and what else the store tells of it; `None` if there is none.
+    /// Looks up an object and its details; `None` if there is none.
     ///
     /// # Errors
     /// The error of the request.
@@ -63,7 +63,7 @@ impl Client {
 
     /// Passes the bytes of `range` to `take`, if the object still has its ETag, until `unwanted` is set.
     ///
-    /// Before a retry, `take` gets `None` and must drop what it has.
+    /// Before a retry, `take` gets `None` and must drop the bytes that it has.
     ///
     /// # Errors
     /// [`ErrorKind::SourceChanged`] if the object was replaced, else the error of the request.

@@ -15,7 +15,7 @@ use crate::presign::{UrlScheme, cannot_sign, signed_url};
 use crate::store::Answer;
 use crate::url_method::UrlMethod;
 
-/// What a file of credentials has of a service account.
+/// The fields of a service account in a file of credentials.
 #[derive(Deserialize)]
 struct ServiceAccount {
     client_email: Option<String>,

@@ -1,4 +1,4 @@
-//! One bucket: what all of its requests share.
+//! One bucket: the state that all of its requests share.
 
 use std::time::Duration;
 

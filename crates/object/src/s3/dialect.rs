@@ -29,7 +29,7 @@ pub(crate) trait Dialect: Signer + Send + Sync {
     /// Checks that objects can be written with these options.
     ///
     /// # Errors
-    /// `Unsupported`, naming what the provider lacks.
+    /// `Unsupported`, naming the option that the provider lacks.
     fn check_options(&self, options: &PutOptions) -> Answer<()>;
 
     /// Adds the headers for encryption and tags.

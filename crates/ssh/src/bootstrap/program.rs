@@ -96,7 +96,7 @@ fn find_for(system: &System, running: &Path) -> Result<Option<Program>, String> 
     Ok(Some(Program::new(content, None)))
 }
 
-/// The program at `place`, if it is what the digests beside it say.
+/// The program at `place`, if it has the digest that is recorded beside it.
 fn verified(content: Vec<u8>, place: PathBuf) -> Result<Program, String> {
     let shown = place.display().to_string();
     let sums = place.with_file_name(SUMS);

@@ -14,7 +14,7 @@ use crate::dial::{Dial, Helper, Way};
 use crate::dialer::{OpenPipes, Pipes, SshDialer};
 use crate::errand::Errand;
 
-/// What else the user can do.
+/// The alternatives of the user.
 const HINT: &str = "install haul there by hand, or leave --bootstrap out: then it goes on over SFTP";
 
 /// How long the script may take to end after the last answer.
@@ -94,7 +94,7 @@ fn program_for(system: &System, failed: &dyn Fn(&str) -> Error) -> Result<Progra
     })
 }
 
-/// What helps if there is no program that runs on this architecture.
+/// The way out if there is no program that runs on this architecture.
 fn way_out(machine: &str) -> String {
     let dir = std::env::current_exe().ok().map(|running| places(&running, machine));
     let dir = dir.and_then(|[_, installed]| Some(installed.parent()?.display().to_string()));

@@ -5,7 +5,8 @@ pub(super) const MARK: &str = "haul-bootstrap:";
 
 /// The script. It reports `system NAME MACHINE`, and reads `NAME SHA256 LENGTH RELEASE` of the program.
 ///
-/// It removes what it received before it reports that this is of no use: the local end may then end it at once.
+/// It removes a received program before it reports that the program is of no use: the local end may then end it at
+/// once.
 ///
 /// It is one word in single quotes, which every login shell passes on unchanged, so it contains none.
 pub(super) fn script() -> String {

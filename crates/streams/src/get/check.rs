@@ -11,7 +11,7 @@ use super::stream_tree::StreamTree;
 use super::window::Fetched;
 use crate::sidecar::Proof;
 
-/// What content was checked by.
+/// The value that content was checked by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checked {
     /// The BLAKE3 digest that haul recorded.
@@ -71,7 +71,7 @@ impl Check {
         }
     }
 
-    /// Adds a range: its value, if it was hashed and that is what is compared, else its bytes.
+    /// Adds a range: its value, if it was hashed and this hash is compared, else its bytes.
     pub(super) fn add(&mut self, fetched: &Fetched) {
         match &mut self.hasher {
             Hasher::Blake3(tree) => tree.add(fetched),

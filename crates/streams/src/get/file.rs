@@ -28,7 +28,7 @@ pub struct ReadFile {
     pub source: Arc<dyn Source>,
     /// Its entry.
     pub entry: Arc<Entry>,
-    /// The source hashes a file without sending it, so that what an earlier run left can be verified.
+    /// The source hashes a file without sending it, so that the output of an earlier run can be verified.
     pub hashes: bool,
     /// The memory of the source.
     pub pool: BufferPool,

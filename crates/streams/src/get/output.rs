@@ -91,8 +91,8 @@ impl Output {
         Self { sha256: Sha256::new(wanted), ..self }
     }
 
-    /// Ends the output, once all that could be was written: renames a verified file into place, and removes one whose content
-    /// is wrong. Adds the SHA-256 of what was written, and of what an earlier run left.
+    /// Ends the output after the last write: renames a verified file into place, and removes one whose content is
+    /// wrong. Adds the SHA-256 of the whole file, with the bytes of an earlier run.
     ///
     /// # Errors
     /// That of the get, or of the rename.
@@ -119,7 +119,7 @@ impl Output {
         self.staged.as_ref().map_or(0, |staged| staged.there)
     }
 
-    /// Discards what an earlier run left behind the last multiple of `unit` bytes.
+    /// Discards the bytes of an earlier run behind the last multiple of `unit` bytes.
     ///
     /// # Errors
     /// The error of truncating the file.
@@ -133,7 +133,7 @@ impl Output {
         Ok(())
     }
 
-    /// Discards what an earlier run left.
+    /// Discards the bytes of an earlier run.
     ///
     /// # Errors
     /// The error of truncating the file.
@@ -144,7 +144,7 @@ impl Output {
         Ok(())
     }
 
-    /// Passes what an earlier run left to `take`; the file position is behind it afterwards.
+    /// Passes the bytes of an earlier run to `take`; the file position is behind it afterwards.
     ///
     /// # Errors
     /// The error of reading the file.

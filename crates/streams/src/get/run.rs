@@ -85,7 +85,7 @@ fn is_decoded(found: &StoredRecord, settings: &GetSettings) -> bool {
     !settings.raw && found.encoding != Ok(Encoding::default())
 }
 
-/// Writes the object, decoded and checked. Returns how it was checked, its encoding, and the digest of what was written,
+/// Writes the object, decoded and checked. Returns how it was checked, its encoding, and the digest of the output,
 /// if that is recorded.
 fn stream(
     (window, ranges, object): (&Window<'_>, &ObjectRanges<'_>, &Object),

@@ -40,7 +40,7 @@ pub struct GetStatus {
 /// The result of a get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Got {
-    /// What the object was checked by; `None` if the reader closed the pipe before the end.
+    /// The value that the object was checked by; `None` if the reader closed the pipe before the end.
     pub checked: Option<Checked>,
     /// Slow ranges that were requested twice.
     pub asked_again: u64,
@@ -48,8 +48,8 @@ pub struct Got {
     pub encoding: Encoding,
     /// Length in bytes, as written.
     pub len: u64,
-    /// The digest of what was written: that of a file, or the recorded one that an object was compared with.
+    /// The digest of the output: that of a file, or the recorded one that an object was compared with.
     pub digest: Option<Digest>,
-    /// The SHA-256 of what was written, if the output hashes by it.
+    /// The SHA-256 of the output, if the output hashes by it.
     pub sha256: Option<Digest>,
 }

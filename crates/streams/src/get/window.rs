@@ -32,7 +32,7 @@ const HOLDS_UP_AT_LEAST: Duration = Duration::from_millis(200);
 /// How often slow ranges are looked for.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What ranges are fetched of.
+/// The stream of which ranges are fetched.
 pub(super) trait Ranges: Sync {
     /// The length in bytes.
     fn len(&self) -> u64;
@@ -102,7 +102,7 @@ impl<'a> Window<'a> {
         Self { of, start, ranges, capacity, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// The name of what is fetched, for messages.
+    /// The name of the stream, for messages.
     pub(super) fn name(&self) -> String {
         self.of.name()
     }

@@ -1,4 +1,4 @@
-//! Shows what the programs of a pipe write to their standard error, line by line.
+//! Shows the standard error of the programs of a pipe, line by line.
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};

@@ -7,9 +7,9 @@ use haul_core::{Digest, Sink, Source};
 
 /// Both ends of a pipe.
 pub struct Pipe {
-    /// What the program that writes is.
+    /// The program that writes.
     pub source: Arc<dyn Source>,
-    /// What the program that reads is.
+    /// The program that reads.
     pub sink: Arc<dyn Sink>,
 }
 
@@ -28,7 +28,7 @@ pub struct PipeSettings {
 
 impl PipeSettings {
     /// For two ends that both have `buffers` for content. A slice takes one until the other program has taken it, and
-    /// another one while it is sent; what compresses may take half of all. A thread that `waits` for an answer takes
+    /// another one while it is sent; compression may take half of all. A thread that `waits` for an answer takes
     /// none meanwhile.
     #[must_use]
     pub fn within(buffers: usize, waits: bool, allow_empty: bool) -> Self {

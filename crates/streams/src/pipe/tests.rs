@@ -121,7 +121,7 @@ struct Taken {
     bytes: Vec<u8>,
     next: u32,
     held: BTreeMap<u32, (Vec<u8>, Option<u64>, WriteDone)>,
-    /// What hangs on its connection.
+    /// The writes that hang on their connections.
     hanging: BTreeMap<u32, WriteDone>,
 }
 
@@ -301,7 +301,7 @@ fn the_window_fits_into_the_memory_of_both_ends() {
         for waits in [false, true] {
             let PipeSettings { window, threads, .. } = PipeSettings::within(buffers, waits, false);
             assert!(window >= 1 && (1..=32).contains(&threads));
-            // What compresses may take half; a source keeps one more than the window.
+            // Compression may take half; a source keeps one more than the window.
             assert!(buffers < 8 || window as usize + 1 < buffers / 2, "{buffers}");
         }
     }

@@ -27,7 +27,7 @@ const LOCAL_THREADS: usize = 4;
 const THREADS: usize = 16;
 /// Slices on their way into a file of this machine, which is not kept in memory meanwhile.
 const LOCAL_WINDOW: usize = 128;
-/// How often a sink that has not answered is asked to make durable what it has.
+/// How often haul asks a sink that has not answered to make its writes durable.
 const FLUSH: Duration = Duration::from_millis(500);
 
 /// A file while the stream is read.
@@ -66,7 +66,7 @@ impl<'a> FileStream<'a> {
         self.slices.has_failed()
     }
 
-    /// Checks that the file may be written, and finds what an interrupted run has left.
+    /// Checks that the file may be written, and finds the staged file of an interrupted run.
     pub(super) fn prepare(&mut self) {
         match self.try_prepare() {
             Ok(left) => self.slices = Self::slices(self.target, self.settings, self.status, left),
@@ -167,7 +167,7 @@ impl<'a> FileStream<'a> {
     /// The first error of a slice, or that of the end.
     pub(super) fn commit(mut self, len: u64, index: Option<&[u8]>) -> Result<StoredObject> {
         self.slices.close();
-        // What no thread has written, if there is none.
+        // Writes the slices here, if there is no thread.
         self.slices.work();
         let made = match self.slices.take_error() {
             Some(error) => Err(error),
@@ -239,8 +239,8 @@ impl<'a> FileStream<'a> {
         }
     }
 
-    /// Writes the last slice and waits until the file has its name, which takes as long as reading back what an
-    /// interrupted run has left.
+    /// Writes the last slice and waits until the file has its name, which takes as long as reading back the
+    /// slices of an interrupted run.
     fn write_end(&self, data: haul_core::BatchData) -> Result<Outcome> {
         let sink = &self.target.sink;
         let (sender, receiver) = channel();
@@ -263,7 +263,7 @@ impl<'a> FileStream<'a> {
         Ok(matches!(answer, Some(Answer::Same | Answer::Updated(_))))
     }
 
-    /// Handles what was staged of a failed target: if the host was unreachable it stays for `--resume`.
+    /// Handles the staged file of a failed target: if the host was unreachable it stays for `--resume`.
     fn leave(&self, error: Error) -> Error {
         let error = if error.subject().is_empty() { error.on(&self.target.name) } else { error };
         match error.kind() {

@@ -110,13 +110,13 @@ impl Input {
         self
     }
 
-    /// The SHA-256 of what was read.
+    /// The SHA-256 of the stream.
     #[must_use]
     pub fn sha256(&self) -> Option<Digest> {
         self.sha256.digest()
     }
 
-    /// What was noted of the members of the stream.
+    /// The records of the members of the stream.
     pub(super) fn take_scanner(&mut self) -> Scanner {
         std::mem::take(&mut self.scanner)
     }

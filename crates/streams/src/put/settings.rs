@@ -47,13 +47,13 @@ pub struct FileTarget {
     pub path: RelPath,
     /// Where it is written.
     pub sink: Arc<dyn Sink>,
-    /// The same place, to look at what has its name.
+    /// The same place, to look at the entry of its name.
     pub there: Arc<dyn Source>,
     /// Memory for content on its way to the sink.
     pub pool: BufferPool,
     /// Receives messages for the user.
     pub note: Arc<dyn Fn(&str) + Send + Sync>,
-    /// Whether the sink goes on from what an interrupted put has left.
+    /// Whether the sink goes on from the staged file of an interrupted put.
     pub resumes: bool,
 }
 
@@ -99,7 +99,7 @@ pub struct StoredObject {
 }
 
 impl StoredObject {
-    /// The digest of what was written, if that is the stream.
+    /// The digest of the output, if that is the stream.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         (self.proof.len == self.len).then_some(self.proof.digest)

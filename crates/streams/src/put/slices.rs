@@ -143,7 +143,7 @@ impl Slices {
         self.has_threads.store(true, Ordering::Relaxed);
     }
 
-    /// The sink has failed: what is still to come is dropped.
+    /// The sink has failed: later slices are dropped.
     pub(super) fn fail(&self, error: Error) {
         self.state.lock().error.get_or_insert(error);
         self.changed.notify_all();

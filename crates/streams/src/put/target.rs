@@ -29,7 +29,7 @@ pub(super) struct ObjectStream<'a> {
     options: PutOptions,
     upload: Option<Arc<TargetUpload>>,
     feed: Option<Sender<Arc<StreamPart>>>,
-    /// What was written in one request, and its ETag.
+    /// The object, if it was written in one request, and its ETag.
     made: Option<(StoredObject, String)>,
     shared: Arc<TargetShared>,
 }
@@ -202,7 +202,7 @@ impl<'a> ObjectStream<'a> {
         Ok(tag.etag)
     }
 
-    /// Writes the index of what was stored, if there is one. Without it, the stream is stored all the same.
+    /// Writes the index of the stored stream, if there is one. Without it, the stream is stored all the same.
     fn write_index(&self, etag: &str, len: u64, index: Option<&[u8]>) {
         let (client, key) = (&self.target.client, &self.target.key);
         let Some(index) = index else { return };

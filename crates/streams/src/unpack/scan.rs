@@ -10,7 +10,7 @@ use crate::get::{Got, Output};
 /// Bytes scanned at once, while they are in the cache of the CPU.
 const PIECE: usize = 256 << 10;
 
-/// Scans what `read` writes to its output, which it also verifies.
+/// Scans the stream that `read` writes to its output. `read` also verifies it.
 ///
 /// # Errors
 /// That of reading the stream.

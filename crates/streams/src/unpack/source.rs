@@ -55,7 +55,7 @@ struct Run {
 }
 
 impl MemberSource {
-    /// The members whose paths match one of the patterns, and what is below those; all without a pattern.
+    /// The members whose paths match one of the patterns, and the members below those; all without a pattern.
     ///
     /// # Errors
     /// `NotFound` if none matches, `Corrupt` if a member has a name that it may not have.
@@ -265,7 +265,7 @@ fn entry(
     (names, first): (u32, usize),
     (state, mtime): (&Digest, Timestamp),
 ) -> Entry {
-    // What an earlier run left is of the same stream only if the inodes are equal.
+    // Files of an earlier run are of the same stream only if the inodes are equal.
     let number = state.0.iter().take(8).fold(0_u64, |all, byte| all << 8 | u64::from(*byte)) >> 1;
     let ino = (number ^ first as u64) & (u64::MAX >> 1);
     let entry = Entry::new(member.head.path.clone(), content.head.kind.clone(), content.len);

@@ -1,4 +1,4 @@
-//! What is not allowed is refused.
+//! Messages that break a rule are refused.
 
 use std::sync::Arc;
 

@@ -63,7 +63,7 @@ pub(super) fn read() -> Vec<haul_core::Result<SliceData>> {
     vec![Ok(SliceData { extents, value: ChainingValue([7; 32]) }), Err(error())]
 }
 
-/// One slice of a large file, and what was read of it: some of it is there already.
+/// One slice of a large file, and its data: some of it is there already.
 pub(super) fn changed() -> (Batch, Vec<haul_core::Result<SliceData>>) {
     let batch = Batch { slices: vec![Slice::whole(0, 0)], again: false, ..batch() };
     let extents = vec![Extent { start: 0, len: 16384, same: true }, Extent::data(16384, 17)];

@@ -19,13 +19,13 @@ use crate::scene::{HAUL, Scene};
 /// The machine on which the commands of a page run. The others see it under this name too.
 pub(super) const HERE: &str = "here";
 
-/// What the commands of a page print, by the numbers of their blocks.
+/// The output of the commands of a page, by the numbers of their blocks.
 pub(super) const OUTPUT: &str = "/opt/haul/output";
 
 /// Directories that a machine shares with this one.
 const SHARED: [&str; 7] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
-/// What a hidden test can use, beside the programs of the machine: `same A B` compares two trees with rsync, and
+/// The tools of a hidden test, beside the programs of the machine: `same A B` compares two trees with rsync, and
 /// `$HOSTS/NAME` is the root of another machine, and `$S3` begins the name of a bucket for rclone.
 const PRELUDE: &str = "set -eu
 HOSTS=/opt/haul/hosts

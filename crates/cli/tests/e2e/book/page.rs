@@ -1,17 +1,17 @@
-//! A page of the book: its blocks in their order, and whether what haul prints is what the page shows.
+//! A page of the book: its blocks in their order, and whether the output of haul is that of the page.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a page has between its paragraphs.
+/// A block between the paragraphs of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Block {
     /// Commands that are shown and run: a fence marked `sh`.
     Shell(String),
     /// Commands that are run and not shown: a comment that begins with `test`.
     Hidden(String),
-    /// What the commands before it print: a fence marked `output`.
+    /// The output of the commands before it: a fence marked `output`.
     Output(String),
     /// Commands that are shown and not run (`sh,ignore`), and why not: the comment `not run: REASON` before them.
     Ignored { reason: String, text: String },
@@ -61,7 +61,7 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// One script of all commands of a page. Each block writes what it prints to a file of its number.
+/// One script of all commands of a page. Each block writes its output to a file of its number.
 pub(super) fn script(blocks: &[Block], output: &str) -> String {
     let mut script = String::new();
     for (number, block) in blocks.iter().enumerate() {

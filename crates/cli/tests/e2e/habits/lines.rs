@@ -1,6 +1,6 @@
-//! Command lines of other tools with `haul` in the place of the tool's name, and what becomes of them: all is copied
+//! Command lines of other tools with `haul` in the place of the tool's name, and their effects: all is copied
 //! ([`COPIED`]), all is copied and the rest deleted ([`SYNCED`]), all is copied but a source that does not exist
-//! ([`PARTLY`]), the run succeeds (empty), or what haul's one line says.
+//! ([`PARTLY`]), the run succeeds (empty), or the one line of haul.
 
 pub(super) type Line = (&'static str, &'static str);
 

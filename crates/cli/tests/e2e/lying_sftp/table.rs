@@ -16,14 +16,14 @@ pub(super) enum Way {
     Push,
 }
 
-/// What of a lie nobody could find, as nothing else than the server's word speaks of it.
+/// The part of a lie that nobody can detect, because only the server's own word tells of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Believed {
     Nothing,
     Owner,
     Mode,
     Times,
-    /// What there is, or what it holds.
+    /// The entries, or their content.
     Tree,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for Told {
 }
 
 impl Told {
-    /// What is compared after exit code 0; nothing where the tree itself is the server's word.
+    /// The comparison after exit code 0; none where the tree itself is the server's word.
     pub(super) fn care(&self) -> Option<Care> {
         let care = Care { hard_links: self.way == Way::Push, ..Care::of_sftp() };
         match self.believed {
@@ -101,7 +101,7 @@ impl Table {
 
 const MAX: u64 = u32::MAX as u64;
 const HUGE: u64 = 1 << 31;
-/// What is asked of a source, and of a destination.
+/// The requests to a source, and to a destination.
 const READ: [&str; 9] =
     ["realpath", "limits", "lstat", "opendir", "readdir", "readlink", "open", "read", "fstat"];
 const WRITTEN: [&str; 17] = [
@@ -159,7 +159,7 @@ pub(super) fn packets() -> Vec<Told> {
     all
 }
 
-/// What a source tells.
+/// The answers of a source.
 pub(super) fn of_a_source() -> Vec<Told> {
     let mut table = Table::new(Way::Pull);
     for asked in READ {
@@ -247,7 +247,7 @@ pub(super) fn of_a_source() -> Vec<Told> {
     table.all
 }
 
-/// What a destination tells.
+/// The answers of a destination.
 pub(super) fn of_a_destination() -> Vec<Told> {
     let mut table = Table::new(Way::Push);
     for asked in WRITTEN {
@@ -278,7 +278,7 @@ pub(super) fn of_a_destination() -> Vec<Told> {
         table.every(&[asked], Field::Times, &[0, 1_600_000_000, MAX]);
         table.every(&[asked], Field::Mode, &[0, 0o100_644, 0o040_755, 0o120_777, 0o020_666, 0o010_644, MAX]);
     }
-    // What was not written at all is found by reading back; metadata are the server's word.
+    // Data that was not written at all is found by reading back; metadata are the server's word.
     table.options = &["--verify", "disk"];
     table.every(&["read"], Field::MoreData, &[1]);
     table.every(&["read"], Field::LessData, &[1, 1 << 20]);
