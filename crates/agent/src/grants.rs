@@ -105,7 +105,7 @@ mod tests {
     use haul_transport::Identity;
 
     #[test]
-    fn a_grant_allows_what_has_a_ticket_and_nothing_else() {
+    fn a_grant_allows_only_batches_with_a_ticket() {
         let credentials =
             Credentials { identity: Identity::generate().unwrap(), peer: Vec::new(), congestion: None };
         let grant = Grant::new(credentials, [1; 32]);

@@ -157,7 +157,7 @@ mod tests {
         #![proptest_config(proptest::prelude::ProptestConfig::with_cases(40))]
 
         #[test]
-        fn what_was_packed_is_unpacked(seed in vec(any::<u8>(), 1..200), len in 1_usize..300_000) {
+        fn packed_content_is_unpacked(seed in vec(any::<u8>(), 1..200), len in 1_usize..300_000) {
             let plain = text(&seed, len);
             let (mut packed, mut back) = (vec![0; len + 1024], vec![1; len]);
             let mut coder = Coder::default();

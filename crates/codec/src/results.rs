@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_long_ago_or_of_other_content_does_not_count() {
+    fn old_results_and_those_of_other_content_do_not_count() {
         let mut results = Results::default();
         let _ = run(&mut results, 0, &[100.0, 100.0]);
         results.pass();

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_decodes_to_what_was_encoded() {
+    fn a_journal_decodes_to_the_encoded_one() {
         let (header, bytes) = sample();
         let (read, records) = decode(&bytes).unwrap();
         assert_eq!(read, header);

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_taken_over_stays_as_it_is() {
+    fn metadata_not_taken_over_stays_as_it_is() {
         let all = Preserve::default();
         assert_eq!(all.ids((5, 6), (1, 2)), (5, 6));
         assert_eq!(Preserve { owner: false, ..all }.ids((5, 6), (1, 2)), (1, 6));

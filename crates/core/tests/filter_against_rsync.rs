@@ -218,7 +218,7 @@ fn write_rules(numbers: &mut Numbers, root: &Path, tree: &[(RelPath, bool)]) -> 
 }
 
 #[test]
-fn keeps_what_rsync_keeps() {
+fn keeps_the_metadata_that_rsync_keeps() {
     if Command::new("rsync").arg("--version").stdout(Stdio::null()).status().is_err() {
         println!("skipped: rsync is not installed");
         return;

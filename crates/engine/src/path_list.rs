@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_below_a_listed_path_is_no_start_of_its_own() {
+    fn a_path_below_a_listed_one_is_no_start_of_its_own() {
         let outermost = |names: &[&str], hidden: Option<(&str, &str)>| {
             let path = |name: &str| RelPath::new(name.as_bytes()).unwrap();
             let mut listed = PathList::default();

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_is_missing() {
+    fn hints_name_the_missing_right() {
         let hint = |code: &str, message: &str, operation: &str| {
             let error = Fault::answer(400, code, message).error(Side::Source, operation, "s3://b/k", "");
             error.hint().unwrap_or_default().to_owned()

@@ -217,7 +217,7 @@ fn pages_in_several_runs_are_put_together() {
 }
 
 #[test]
-fn what_cannot_be_checked_is_noted_or_fails() {
+fn files_that_cannot_be_checked_are_noted_or_fail() {
     let text = || vec![b'x'; 100_000];
     let files = |name| {
         Files(BTreeMap::from([("a.ibd", text()), ("base/5/1", text()), ("zero.ibd", vec![0; 70_000])]), name)

@@ -100,7 +100,7 @@ mod tests {
         ciphers chacha20-poly1305@openssh.com,aes128-ctr,aes128-gcm@openssh.com,aes256-gcm@openssh.com\n";
 
     #[test]
-    fn adds_what_is_not_decided() {
+    fn adds_options_that_are_not_decided() {
         let options = Options::from_config(USUAL, 30, true);
         assert!(!options.user_master);
         let words = options.words.join(" ");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_what_a_person_has_decided() {
+    fn leaves_options_that_a_person_has_decided() {
         let config = "ciphers chacha20-poly1305@openssh.com\nserveraliveinterval 60\nconnecttimeout 5\n\
             controlpath /run/user/1/x";
         let options = Options::from_config(config, 30, true);

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn dials_fill_up_to_what_is_wanted_and_allowed_at_once() {
+    fn dials_fill_up_to_the_number_wanted_and_allowed_at_once() {
         let growth = Growth::default();
         assert_eq!(growth.dials(16, 1, 0, DIALS_AT_ONCE), 8);
         assert_eq!(growth.dials(16, 1, 7, DIALS_AT_ONCE), 1);

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_hashes_what_passes_if_somebody_asked() {
+    fn it_hashes_the_stream_if_somebody_asked() {
         let (mut wanted, mut other) = (Sha256::new(true), Sha256::new(false));
         for bytes in [&b"a"[..], b"", b"bc"] {
             wanted.update(bytes);

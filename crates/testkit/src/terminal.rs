@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_screen_is_what_a_person_sees() {
+    fn the_screen_has_the_lines_that_a_person_sees() {
         let mut screen = Screen::default();
         screen.write(b"one\r\ntwo\x1b[");
         screen.write("2K\rth\u{e9}".as_bytes());

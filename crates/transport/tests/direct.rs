@@ -103,7 +103,7 @@ fn frames_of_any_size_go_both_ways_at_once() {
 }
 
 #[test]
-fn what_is_said_together_with_the_handshake_arrives() {
+fn content_sent_together_with_the_handshake_arrives() {
     let end = end();
     for _ in 0..50 {
         // At once, so that it comes in one packet with the end of the handshake.

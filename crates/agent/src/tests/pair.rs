@@ -176,7 +176,7 @@ fn little_memory_and_both_ways_at_once_do_not_lock_up() {
 }
 
 #[test]
-fn what_does_not_fit_into_a_frame_goes_in_parts() {
+fn a_batch_that_does_not_fit_into_a_frame_goes_in_parts() {
     let remote = Cables::new();
     let mut offers = Vec::new();
     for i in 0..6 {

@@ -78,7 +78,7 @@ fn nice_of_variable(value: &str) -> bool {
 }
 
 #[test]
-fn what_is_typed_removes_what_excludes_it() {
+fn a_typed_option_removes_settings_that_exclude_it() {
     let quiet = "[defaults]\nquiet = true\n";
     let args = copy("haul copy --json a b", &[], &[quiet]);
     assert!(args.transfer.output.json && !args.transfer.output.quiet);
@@ -297,7 +297,7 @@ fn only_names_of_files_are_below_the_home_directory() {
 }
 
 #[test]
-fn a_location_switches_off_what_all_stores_have() {
+fn a_location_switches_off_options_of_all_stores() {
     let store = |own: &str| {
         let text =
             format!("[defaults]\nno-sign-request = true\n[locations.b]\nlocation = 's3://bucket'\n{own}\n");

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_event_is_one_line_behind_what_is_there() {
+    fn each_event_is_one_line_behind_the_earlier_ones() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         std::fs::write(&path, "before\n").unwrap();

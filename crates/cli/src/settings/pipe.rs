@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pipe_is_refused() {
+    fn a_request_that_is_no_pipe_is_refused() {
         for (words, cause) in [
             (&["--from", "db1", "db2:"][..], "two hosts"),
             (&["--from", "db1", "db2", "--", "cat"], "two hosts"),

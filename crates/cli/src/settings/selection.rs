@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_can_match_is_refused() {
+    fn a_pattern_without_possible_matches_is_refused() {
         let sizes = SelectArgs { min_size: Some(2), max_size: Some(1), ..SelectArgs::default() };
         assert!(Selection::new(&sizes).is_err());
         let at = |sec| Some(Timestamp { sec, nsec: 0 });

@@ -17,13 +17,13 @@ use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
-        sync_keeps_what_has_another_age,
+        sync_keeps_entries_of_another_age,
         files_of_the_same_size_and_time_are_copied_if_times_are_ignored,
         ages_that_exclude_everything_are_refused,
     ];
     all.extend(cases![
         Need::Program("rclone");
-        ages_select_what_rclone_selects,
+        ages_select_as_in_rclone,
     ]);
     all.extend(cases![
         Need::Program("weed");
@@ -67,7 +67,7 @@ const SELECTIONS: [&[&str]; 8] = [
     &["--max-age", "7200"],
 ];
 
-fn ages_select_what_rclone_selects() {
+fn ages_select_as_in_rclone() {
     let scene = Scene::new();
     let source = source(&scene);
     for (number, options) in SELECTIONS.into_iter().enumerate() {
@@ -109,7 +109,7 @@ fn ages_select_objects_by_their_recorded_times() {
     }
 }
 
-fn sync_keeps_what_has_another_age() {
+fn sync_keeps_entries_of_another_age() {
     for way in [Way::Local, Way::Push] {
         let scene = Scene::new();
         let (source, copy) = (source(&scene), scene.tree("dst"));

@@ -20,7 +20,7 @@ pub(crate) fn cases() -> Vec<Case> {
         content_goes_from_one_remote_end_to_the_other,
         the_end_of_the_source_connects_where_the_other_cannot,
         where_they_cannot_reach_each_other_it_is_relayed,
-        what_stays_on_one_machine_does_not_leave_it,
+        a_copy_within_one_machine_does_not_leave_it,
         strangers_between_two_remote_ends_get_nothing,
         killed_at_either_end_it_goes_on,
     ];
@@ -169,7 +169,7 @@ fn where_they_cannot_reach_each_other_it_is_relayed() {
     }
 }
 
-fn what_stays_on_one_machine_does_not_leave_it() {
+fn a_copy_within_one_machine_does_not_leave_it() {
     let scene = Scene::new();
     let source = tree(&scene);
     let from = scene.remote(slash(source.path()));

@@ -52,7 +52,7 @@ const NOT_RUN: [&str; 8] = [
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         each_page_with_commands_is_run,
-        what_is_not_run_is_an_installation,
+        blocks_that_are_not_run_are_installations,
         each_bucket_belongs_to_one_page,
         the_figure_shows_measured_times,
     ];
@@ -87,7 +87,7 @@ fn each_page_with_commands_is_run() {
     }
 }
 
-fn what_is_not_run_is_an_installation() {
+fn blocks_that_are_not_run_are_installations() {
     for page in page::pages() {
         for block in page::blocks(&page::text(&page)) {
             let Block::Ignored { reason, text } = block else { continue };

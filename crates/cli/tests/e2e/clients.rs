@@ -13,11 +13,11 @@ use crate::{Case, cases};
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         Need::Program("weed"), Need::Program("rclone"), Need::Program("aws");
-        the_aws_client_reads_what_is_written_and_theirs_is_read,
+        the_aws_client_reads_objects_of_haul_and_haul_reads_its_objects,
     ];
     all.extend(cases![
         Need::Program("weed"), Need::Program("rclone"), Need::Program("s5cmd");
-        s5cmd_reads_what_is_written_and_theirs_is_read,
+        s5cmd_reads_objects_of_haul_and_haul_reads_its_objects,
     ]);
     all
 }
@@ -64,10 +64,10 @@ fn there_and_back(one: &[&str], all: &[&str], below: &str) {
     }
 }
 
-fn the_aws_client_reads_what_is_written_and_theirs_is_read() {
+fn the_aws_client_reads_objects_of_haul_and_haul_reads_its_objects() {
     there_and_back(&["aws", "s3", "cp", "--quiet"], &["aws", "s3", "cp", "--quiet", "--recursive"], "");
 }
 
-fn s5cmd_reads_what_is_written_and_theirs_is_read() {
+fn s5cmd_reads_objects_of_haul_and_haul_reads_its_objects() {
     there_and_back(&["s5cmd", "cp"], &["s5cmd", "cp"], "*");
 }

@@ -24,7 +24,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ];
     all.extend(cases![
         Need::Program("weed"), Need::Program("rclone"), Need::Program("azurite-blob");
-        what_a_killed_run_sent_is_not_sent_again_at_google_and_azure,
+        parts_of_a_killed_run_are_not_sent_again_at_google_and_azure,
         trees_are_kept_the_same_and_compared_at_each_provider,
         each_provider_copies_within_itself,
         a_tree_goes_from_provider_to_provider_and_comes_back_whole,
@@ -80,7 +80,7 @@ fn a_hard_tree_comes_back_whole_from_each_provider() {
     }
 }
 
-fn what_a_killed_run_sent_is_not_sent_again_at_google_and_azure() {
+fn parts_of_a_killed_run_are_not_sent_again_at_google_and_azure() {
     for provider in [Provider::Google, Provider::Azure] {
         // Azurite knows one checksum only: a request that it refuses, and haul sends again with the other one, is no
         // part.

@@ -11,7 +11,7 @@ use crate::{Case, cases};
 pub(crate) fn cases() -> Vec<Case> {
     cases![
         each_mode_pushes_and_pulls_the_same_bytes,
-        what_does_not_compress_travels_as_it_is,
+        content_that_does_not_compress_is_sent_as_it_is,
         the_digests_are_those_of_the_plain_bytes,
         a_flipped_byte_of_packed_content_is_sent_again,
         packing_stays_within_the_memory_that_was_declared,
@@ -85,7 +85,7 @@ fn each_mode_pushes_and_pulls_the_same_bytes() {
     }
 }
 
-fn what_does_not_compress_travels_as_it_is() {
+fn content_that_does_not_compress_is_sent_as_it_is() {
     let scene = Scene::new();
     let source = Tree::mixed(scene.join("src"), 5, &[20 << 20], 50);
     let len = haul_testkit::tree::content_len(source.path());

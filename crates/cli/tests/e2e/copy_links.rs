@@ -19,7 +19,7 @@ use crate::{Case, cases};
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         Need::Program("rsync");
-        links_become_what_they_point_to_as_with_rsync,
+        links_become_their_targets_as_with_rsync,
         links_are_followed_over_sftp_as_by_rsync,
         a_changed_target_is_copied_by_the_next_sync,
         links_to_nothing_fail_by_name_and_nothing_is_deleted,
@@ -30,7 +30,7 @@ pub(crate) fn cases() -> Vec<Case> {
         links_at_the_destination_are_not_followed,
         verify_hash_and_plan_follow_links,
         a_confined_login_follows_no_link_out_of_its_folder,
-        what_cannot_follow_links_is_refused,
+        commands_that_cannot_follow_links_are_refused,
     ]);
     all.extend(cases![
         Need::Root, Need::Program("rsync");
@@ -119,7 +119,7 @@ fn assert_same_facts(expected: &Path, copy: &Path) {
     assert!(expected == found, "rsync:\n{}\nhaul:\n{}", expected.join("\n"), found.join("\n"));
 }
 
-fn links_become_what_they_point_to_as_with_rsync() {
+fn links_become_their_targets_as_with_rsync() {
     let scene = Scene::new();
     let source = source(&scene);
     let expected = scene.join("expected");
@@ -481,7 +481,7 @@ fn a_confined_login_follows_no_link_out_of_its_folder() {
     assert!(!hashed.out().contains("bad"), "{hashed}");
 }
 
-fn what_cannot_follow_links_is_refused() {
+fn commands_that_cannot_follow_links_are_refused() {
     let scene = Scene::new();
     let source = source(&scene);
     let before = fingerprint(source.path());

@@ -24,7 +24,11 @@ pub(crate) fn cases() -> Vec<Case> {
         a_live_server_under_load_gives_no_false_alarm,
     ];
     let postgres = cases![Need::Postgres; each_flipped_page_of_postgres_is_named];
-    mariadb.into_iter().chain(postgres).chain(cases![what_only_looks_like_a_database_is_copied]).collect()
+    mariadb
+        .into_iter()
+        .chain(postgres)
+        .chain(cases![a_file_that_only_looks_like_a_database_is_copied])
+        .collect()
 }
 
 /// A table with some 400 bytes in each row.
@@ -277,7 +281,7 @@ fn each_flipped_page_of_postgres_is_named() {
     let _ = base.args(["--pages", "postgres"]).finish().expect_code(3);
 }
 
-fn what_only_looks_like_a_database_is_copied() {
+fn a_file_that_only_looks_like_a_database_is_copied() {
     let scene = Scene::new();
     let tree = scene.tree("src");
     for name in ["a.ibd", "ibdata1", "base/5/16384", "global/1262", "global/pg_control"] {

@@ -14,20 +14,20 @@ use crate::{Case, cases};
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         pages_that_changed_are_all_that_is_sent,
-        a_file_that_grew_or_shrank_costs_what_is_new,
+        a_file_that_grew_or_shrank_costs_only_its_new_part,
         holes_stay_and_come_and_go,
         killed_in_the_middle_the_old_file_is_whole_and_the_next_run_goes_on,
         an_old_file_that_changes_meanwhile_is_noticed,
         in_place_it_stays_the_same_file,
         in_place_killed_and_run_again_it_is_right,
-        it_is_hashed_while_the_login_goes_on_and_what_changes_then_is_noticed,
+        it_is_hashed_during_the_login_and_later_changes_are_noticed,
         off_and_unlike_files_are_sent_whole,
         in_place_is_refused_where_it_cannot_be,
     ];
     all.extend(cases![
         Need::LoopMounts;
-        on_btrfs_what_is_the_same_takes_no_room,
-        on_xfs_what_is_the_same_takes_no_room,
+        on_btrfs_equal_content_takes_no_space,
+        on_xfs_equal_content_takes_no_space,
     ]);
     all
 }
@@ -117,7 +117,7 @@ fn pages_that_changed_are_all_that_is_sent() {
     }
 }
 
-fn a_file_that_grew_or_shrank_costs_what_is_new() {
+fn a_file_that_grew_or_shrank_costs_only_its_new_part() {
     for way in [Way::Push, Way::Pull] {
         let older = Older::new();
         let resize = |len| File::options().write(true).open(older.image()).unwrap().set_len(len).unwrap();
@@ -244,7 +244,7 @@ fn in_place_killed_and_run_again_it_is_right() {
     assert!(sent < 4 * SLICE && sent > 0, "{again:?}");
 }
 
-fn it_is_hashed_while_the_login_goes_on_and_what_changes_then_is_noticed() {
+fn it_is_hashed_during_the_login_and_later_changes_are_noticed() {
     for option in ["--inplace", "--delta=on"] {
         let older = Older::new();
         older.change([3, 999]);
@@ -323,10 +323,10 @@ fn takes_no_room(kind: FileSystem) {
     }
 }
 
-fn on_btrfs_what_is_the_same_takes_no_room() {
+fn on_btrfs_equal_content_takes_no_space() {
     takes_no_room(FileSystem::Btrfs);
 }
 
-fn on_xfs_what_is_the_same_takes_no_room() {
+fn on_xfs_equal_content_takes_no_space() {
     takes_no_room(FileSystem::Xfs);
 }

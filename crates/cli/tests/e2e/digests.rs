@@ -14,8 +14,8 @@ use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
-        verify_finds_what_is_missing_and_what_differs,
-        verify_by_manifest_finds_what_differs,
+        verify_finds_missing_and_different_entries,
+        verify_by_manifest_finds_differences,
         verify_of_a_copy_is_content_with_it,
     ];
     all.extend(cases![
@@ -119,7 +119,7 @@ fn verify_of_a_copy_is_content_with_it() {
     }
 }
 
-fn verify_finds_what_is_missing_and_what_differs() {
+fn verify_finds_missing_and_different_entries() {
     for way in [Way::Local, Way::Push, Way::Pull] {
         let scene = Scene::new();
         let source = source(&scene);
@@ -144,7 +144,7 @@ fn verify_finds_what_is_missing_and_what_differs() {
     }
 }
 
-fn verify_by_manifest_finds_what_differs() {
+fn verify_by_manifest_finds_differences() {
     let scene = Scene::new();
     let source = source(&scene);
     let run = scene.haul("hash").arg(slash(source.path())).finish().expect_success();

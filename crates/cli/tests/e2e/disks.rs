@@ -28,11 +28,11 @@ pub(crate) fn cases() -> Vec<Case> {
     ]);
     all.extend(cases![
         Need::Root, Need::Fuse, Need::Program("mkfs.vfat"), Need::Program("fusefat");
-        fat_keeps_what_changes_its_case_and_copies_nothing_twice,
+        fat_keeps_names_that_change_their_case_and_copies_nothing_twice,
     ]);
     all.extend(cases![
         Need::Root, Need::Fuse, Need::Program("lowntfs-3g");
-        ntfs_keeps_what_changes_its_case_and_copies_nothing_twice,
+        ntfs_keeps_names_that_change_their_case_and_copies_nothing_twice,
     ]);
     all.extend(cases![a_file_without_a_length_is_not_copied_as_an_empty_one]);
     all
@@ -187,11 +187,11 @@ fn names(root: &Path) -> Vec<String> {
 fn a_file_whose_case_was_changed_stays() {
     let scene = Scene::new();
     let (mount, copy) = less(&scene, Options { folds_case: true, ..Options::default() });
-    keeps_what_changes_its_case(&scene, &copy);
+    keeps_names_that_change_their_case(&scene, &copy);
     drop(mount);
 }
 
-fn keeps_what_changes_its_case(scene: &Scene, copy: &Path) {
+fn keeps_names_that_change_their_case(scene: &Scene, copy: &Path) {
     let source = scene.tree("case");
     for name in ["name", "folder/inside", "other"] {
         source.file(name, 100);
@@ -219,18 +219,18 @@ fn keeps_what_changes_its_case(scene: &Scene, copy: &Path) {
     assert_eq!((again.of("copied"), again.of("removed")), (0, 0), "{again:?}");
 }
 
-fn fat_keeps_what_changes_its_case_and_copies_nothing_twice() {
+fn fat_keeps_names_that_change_their_case_and_copies_nothing_twice() {
     keeps_less(&Mount::fat(64 << 20));
 }
 
-fn ntfs_keeps_what_changes_its_case_and_copies_nothing_twice() {
+fn ntfs_keeps_names_that_change_their_case_and_copies_nothing_twice() {
     keeps_less(&Mount::ntfs(64 << 20));
 }
 
 /// The limits of other systems' disks, with the drivers of this system.
 fn keeps_less(disk: &Mount) {
     let scene = Scene::new();
-    keeps_what_changes_its_case(&scene, &disk.join("case"));
+    keeps_names_that_change_their_case(&scene, &disk.join("case"));
     let source = timed(&scene);
     fs::remove_file(source.join("big")).unwrap();
     fs::remove_file(source.join("link")).unwrap();

@@ -16,14 +16,14 @@ pub(crate) fn cases() -> Vec<Case> {
     cases![
         Need::Program("zstd"), Need::Program("lz4"), Need::Program("age"), Need::Program("age-keygen"),
         Need::Program("b3sum");
-        what_is_packed_other_tools_unpack_and_it_comes_back,
-        what_is_encrypted_age_decrypts_and_it_comes_back,
+        other_tools_unpack_a_packed_stream_and_it_comes_back,
+        age_decrypts_an_encrypted_stream_and_it_comes_back,
         ssh_keys_decrypt_too,
-        what_other_tools_wrote_is_read_where_the_notes_say_so,
+        objects_of_other_tools_are_read_where_the_notes_say_so,
         a_packed_stream_goes_on_where_it_was,
-        what_is_damaged_or_cut_off_is_told_and_not_handed_over,
-        what_is_not_encrypted_is_refused_where_a_key_was_named,
-        what_cannot_be_read_or_meant_is_said_in_a_line,
+        damaged_and_cut_off_streams_are_reported_and_not_handed_over,
+        a_plain_stream_is_refused_where_a_key_was_named,
+        unreadable_or_invalid_input_is_reported_in_one_line,
         packing_stays_within_the_memory_that_was_declared,
     ]
 }
@@ -65,7 +65,7 @@ fn mixed(len: usize) -> Vec<u8> {
     bytes
 }
 
-fn what_is_packed_other_tools_unpack_and_it_comes_back() {
+fn other_tools_unpack_a_packed_stream_and_it_comes_back() {
     let place = Place::new();
     let long = mixed(45_000_000);
     for (how, program) in [("zstd", "zstd"), ("zstd:-5", "zstd"), ("zstd:9", "zstd"), ("lz4", "lz4")] {
@@ -101,7 +101,7 @@ fn what_is_packed_other_tools_unpack_and_it_comes_back() {
     }
 }
 
-fn what_is_encrypted_age_decrypts_and_it_comes_back() {
+fn age_decrypts_an_encrypted_stream_and_it_comes_back() {
     let place = Place::new();
     let ((key, recipient), (other, others)) = (place.key("key"), place.key("other"));
     let list = place.scene.join("list");
@@ -155,7 +155,7 @@ fn ssh_keys_decrypt_too() {
     }
 }
 
-fn what_other_tools_wrote_is_read_where_the_notes_say_so() {
+fn objects_of_other_tools_are_read_where_the_notes_say_so() {
     let place = Place::new();
     let (key, recipient) = place.key("key");
     let key = key.to_str().unwrap();
@@ -201,7 +201,7 @@ fn a_packed_stream_goes_on_where_it_was() {
     assert_eq!(place.store.incomplete(), 0);
 }
 
-fn what_is_damaged_or_cut_off_is_told_and_not_handed_over() {
+fn damaged_and_cut_off_streams_are_reported_and_not_handed_over() {
     let place = Place::new();
     let (key, recipient) = place.key("key");
     let key = key.to_str().unwrap();
@@ -243,7 +243,7 @@ fn what_is_damaged_or_cut_off_is_told_and_not_handed_over() {
     }
 }
 
-fn what_cannot_be_read_or_meant_is_said_in_a_line() {
+fn unreadable_or_invalid_input_is_reported_in_one_line() {
     let place = Place::new();
     let ((key, recipient), (other, _)) = (place.key("key"), place.key("other"));
     let secret = fs::read_to_string(&key).unwrap().lines().last().unwrap().to_owned();
@@ -295,7 +295,7 @@ fn packing_stays_within_the_memory_that_was_declared() {
     }
 }
 
-fn what_is_not_encrypted_is_refused_where_a_key_was_named() {
+fn a_plain_stream_is_refused_where_a_key_was_named() {
     let place = Place::new();
     let (key, recipient) = place.key("key");
     let key = key.display().to_string();

@@ -18,7 +18,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         a_stream_of_any_length_comes_back,
         a_producer_that_fails_makes_and_replaces_nothing,
-        a_killed_put_goes_on_from_what_is_there,
+        a_killed_put_goes_on_from_the_staged_file,
         a_resumed_put_of_another_stream_is_that_stream,
         a_killed_remote_end_is_started_again,
         a_cut_connection_heals,
@@ -29,7 +29,7 @@ pub(crate) fn cases() -> Vec<Case> {
         a_file_that_changes_is_an_error,
         the_mode_is_that_of_a_redirection,
         several_destinations_get_one_stream,
-        what_cannot_be_meant_is_refused_in_one_line,
+        requests_that_cannot_be_meant_are_refused_in_one_line,
     ];
     all.extend(cases![Need::Program("b3sum"); the_digest_is_that_of_b3sum]);
     all.extend(cases![Need::Tmpfs; a_full_destination_is_exit_5_and_leaves_nothing]);
@@ -166,7 +166,7 @@ fn killed(scene: &Scene, at: At, to: &Path, source: &Path) {
     assert!(!to.exists(), "{at:?}");
 }
 
-fn a_killed_put_goes_on_from_what_is_there() {
+fn a_killed_put_goes_on_from_the_staged_file() {
     for at in EVERYWHERE {
         let scene = Scene::new();
         let bytes = file(&scene, "src", 100_000_000);
@@ -397,7 +397,7 @@ fn several_destinations_get_one_stream() {
     assert!(fs::read(scene.join("again")).unwrap() == bytes);
 }
 
-fn what_cannot_be_meant_is_refused_in_one_line() {
+fn requests_that_cannot_be_meant_are_refused_in_one_line() {
     let scene = Scene::new();
     fs::create_dir(scene.join("folder")).unwrap();
     fs::write(scene.join("file"), "x").unwrap();

@@ -14,12 +14,12 @@ use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
     cases![
-        sync_with_random_rules_leaves_what_rsync_leaves,
+        sync_with_random_rules_leaves_the_tree_of_rsync,
         files_of_rules_above_the_source_count,
-        what_is_no_rule_is_refused,
+        a_text_that_is_no_rule_is_refused,
         an_unreadable_file_of_rules_deletes_nothing,
         verify_and_hash_read_the_rules_of_directories,
-        what_cvs_ignores_is_excluded,
+        files_that_cvs_ignores_are_excluded,
         tagged_directories_are_excluded_and_protected,
     ]
 }
@@ -125,7 +125,7 @@ fn duplicate(from: &Path, to: &Path) {
     needs::tool(Command::new("cp").arg("-a").arg(from).arg(to));
 }
 
-fn sync_with_random_rules_leaves_what_rsync_leaves() {
+fn sync_with_random_rules_leaves_the_tree_of_rsync() {
     const MERGES: &[&str] =
         &[": .f", ": .f", ":n .f", ":e .f", ":s .f", ":r .f", "dir-merge,p .f", "-C", ". more"];
     let scene = Scene::new();
@@ -208,7 +208,7 @@ fn files_of_rules_above_the_source_count() {
     }
 }
 
-fn what_is_no_rule_is_refused() {
+fn a_text_that_is_no_rule_is_refused() {
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("sub/a", 1);
@@ -269,7 +269,7 @@ fn verify_and_hash_read_the_rules_of_directories() {
     assert!(run.out().contains("sub/a") && !run.out().contains("b.o"), "{run}");
 }
 
-fn what_cvs_ignores_is_excluded() {
+fn files_that_cvs_ignores_are_excluded() {
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     for name in ["a.c", "a.o", "a~", ".git/config", "sub/a.o", "sub/log", "sub/deep/log", "core"] {

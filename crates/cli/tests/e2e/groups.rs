@@ -16,7 +16,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Need::Program("weed"), Need::Program("rclone");
         streams_of_one_backup_are_objects_and_pipes_again,
         streams_of_a_backup_that_fails_are_no_objects,
-        what_a_stream_will_cost_is_estimated,
+        the_cost_of_a_stream_is_estimated,
     ]
 }
 
@@ -97,7 +97,7 @@ fn streams_of_a_backup_that_fails_are_no_objects() {
     bucket.scene.assert_all_gone();
 }
 
-fn what_a_stream_will_cost_is_estimated() {
+fn the_cost_of_a_stream_is_estimated() {
     let bucket = Bucket::new();
     let (file, bytes) = bucket.file("content", 20_000_000);
     let estimate = |words: &[&str]| -> Vec<Value> {

@@ -10,7 +10,7 @@ use crate::{Case, cases};
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         an_empty_source_changes_nothing_unless_that_is_said,
-        what_is_empty_by_rules_or_new_is_no_empty_source,
+        a_source_that_is_empty_by_rules_or_new_is_no_empty_source,
         more_than_half_is_removed_only_if_that_is_said,
         new_files_do_not_hide_how_much_would_go,
     ];
@@ -69,7 +69,7 @@ fn an_empty_source_changes_nothing_unless_that_is_said() {
     }
 }
 
-fn what_is_empty_by_rules_or_new_is_no_empty_source() {
+fn a_source_that_is_empty_by_rules_or_new_is_no_empty_source() {
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("large", 5000);

@@ -16,7 +16,7 @@ use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
-        what_changed_in_place_is_missed_and_heals,
+        a_change_in_place_is_missed_and_heals,
         nothing_is_done_on_the_word_of_an_index,
         a_sync_makes_the_same_tree_whatever_became_of_the_source,
         rules_may_be_others_each_time,
@@ -71,7 +71,7 @@ fn write_in_place(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-fn what_changed_in_place_is_missed_and_heals() {
+fn a_change_in_place_is_missed_and_heals() {
     let scene = Scene::new();
     let source = scene.tree("src");
     source.text("a/file", "old");

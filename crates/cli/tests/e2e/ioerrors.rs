@@ -21,9 +21,9 @@ pub(crate) fn cases() -> Vec<Case> {
         ("ioerrors::another_program_that_syncs_hides_no_error", || try_all(&SYNCED_BY_OTHERS)),
         ("ioerrors::after_errors_in_place_the_next_run_is_right", || try_all(&IN_PLACE)),
         ("ioerrors::after_errors_at_a_remote_destination_the_next_run_is_right", || try_all(&PUSH)),
-        ("ioerrors::what_can_never_be_written_is_named", never_written),
+        ("ioerrors::a_file_that_can_never_be_written_is_named", never_written),
         ("ioerrors::a_disk_that_cannot_be_flushed_is_no_success", not_flushed),
-        ("ioerrors::what_cannot_be_read_is_named", not_read),
+        ("ioerrors::an_unreadable_file_is_named", not_read),
     ];
     all.iter().map(|(name, run)| Case::new(name, NEEDS, *run)).collect()
 }

@@ -15,7 +15,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases![
         a_rate_is_kept_over_links_and_on_this_machine,
         a_limit_is_named_from_the_start_and_tells_the_time_left,
-        the_time_left_includes_what_the_scan_has_not_found,
+        the_time_left_includes_entries_that_the_scan_has_not_found,
         a_low_rate_with_many_streams_is_no_dead_connection,
         a_rate_that_makes_no_sense_is_exit_2,
         a_limit_is_changed_while_it_runs,
@@ -82,7 +82,7 @@ fn a_limit_is_named_from_the_start_and_tells_the_time_left() {
     }
 }
 
-fn the_time_left_includes_what_the_scan_has_not_found() {
+fn the_time_left_includes_entries_that_the_scan_has_not_found() {
     for way in [Way::Local, Way::Push, Way::Pull] {
         let scene = Scene::new();
         let source = scene.tree("src");

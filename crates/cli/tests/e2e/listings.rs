@@ -15,11 +15,11 @@ use crate::{Case, cases};
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         one_level_is_listed_sorted,
-        all_ends_list_what_is_there,
+        all_ends_list_their_entries,
         files_and_missing_paths,
         a_listing_of_many_entries_is_complete_and_ends_with_its_reader,
     ];
-    all.extend(cases![Need::Root; what_cannot_be_listed_is_named]);
+    all.extend(cases![Need::Root; directories_that_cannot_be_listed_are_named]);
     all
 }
 
@@ -55,7 +55,7 @@ fn one_level_is_listed_sorted() {
     assert!(du.out().contains("total of 3 files") && du.out().lines().count() == 1, "{du}");
 }
 
-fn all_ends_list_what_is_there() {
+fn all_ends_list_their_entries() {
     let scene = Scene::new();
     let tree = source(&scene);
     let sftp = format!("sftp://{}{}", scene.sshd().host(), tree.path().display());
@@ -105,7 +105,7 @@ fn files_and_missing_paths() {
     assert!(scene.haul("ls").arg(slash(&empty)).finish().expect_success().out().is_empty());
 }
 
-fn what_cannot_be_listed_is_named() {
+fn directories_that_cannot_be_listed_are_named() {
     let scene = Scene::new();
     let tree = source(&scene);
     fs::set_permissions(scene.path(), fs::Permissions::from_mode(0o755)).unwrap();

@@ -19,7 +19,7 @@ pub(crate) fn cases() -> Vec<Case> {
         a_destination_that_lies_does_no_harm,
         a_remote_end_that_lies_to_other_commands_does_no_harm,
         a_remote_end_that_repeats_a_lie_does_not_keep_the_run,
-        what_only_the_remote_end_knows_is_believed_and_nothing_else,
+        only_facts_that_the_remote_end_alone_knows_are_believed,
     ]
 }
 
@@ -159,7 +159,7 @@ fn a_remote_end_that_repeats_a_lie_does_not_keep_the_run() {
     }
 }
 
-fn what_only_the_remote_end_knows_is_believed_and_nothing_else() {
+fn only_facts_that_the_remote_end_alone_knows_are_believed() {
     let here = Scene::new();
     let stage = stage(&here);
     let believed = vec![

@@ -18,8 +18,8 @@ pub(crate) fn cases() -> Vec<Case> {
         a_listing_that_lies_is_not_believed,
         a_listing_without_an_end_ends,
         keys_that_climb_write_nothing_outside,
-        what_a_store_says_cannot_steer_the_terminal,
-        content_that_is_not_what_was_recorded_is_not_handed_over,
+        text_of_a_store_cannot_steer_the_terminal,
+        content_that_differs_from_its_record_is_not_handed_over,
         a_redirect_is_not_followed,
         a_clock_that_is_wrong_is_named_at_once,
         an_address_of_the_wrong_kind_is_named_at_once,
@@ -127,7 +127,7 @@ fn keys_that_climb_write_nothing_outside() {
     assert!(server.seen().iter().all(|request| request.method != "DELETE"), "{run}");
 }
 
-fn what_a_store_says_cannot_steer_the_terminal() {
+fn text_of_a_store_cannot_steer_the_terminal() {
     let scene = Scene::new();
     let to = scene.join("to").display().to_string();
     let evil = "\u{1b}]0;title\u{7}\u{1b}[2J\r\nall 12 files there and verified\u{9b}31m";
@@ -174,7 +174,7 @@ fn one_object(lie: impl Fn(&str, Reply) -> Reply + Send + Sync + 'static) -> Scr
     })
 }
 
-fn content_that_is_not_what_was_recorded_is_not_handed_over() {
+fn content_that_differs_from_its_record_is_not_handed_over() {
     let scene = Scene::new();
     let get = |server: &Scripted| {
         let run = haul(&scene, server, "get").args(["--timeout", "2", "s3://b/x"]).finish();

@@ -36,7 +36,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ]);
     all.extend(cases![
         Need::Program("sha256sum");
-        sha256sum_accepts_what_was_resumed_updated_and_left_alone,
+        sha256sum_accepts_files_resumed_updated_and_left_alone,
     ]);
     all
 }
@@ -272,7 +272,7 @@ fn a_stream_has_a_line_under_its_name() {
     }
 }
 
-fn sha256sum_accepts_what_was_resumed_updated_and_left_alone() {
+fn sha256sum_accepts_files_resumed_updated_and_left_alone() {
     let scene = Scene::new();
     let (source, copy, file) = (scene.tree("src"), scene.join("dst"), scene.join("m"));
     for name in ["big", "other"] {

@@ -19,7 +19,7 @@ pub(crate) fn cases() -> Vec<Case> {
         a_read_only_folder_above_the_root_stays_as_it_is,
         folders_of_the_tree_are_opened_up_and_set_right,
         a_read_only_file_is_changed_in_place_by_its_owner,
-        what_takes_the_place_of_a_folder_gets_nothing_of_it,
+        a_file_in_place_of_a_folder_gets_nothing_of_it,
     ]
 }
 
@@ -97,7 +97,7 @@ fn a_read_only_file_is_changed_in_place_by_its_owner() {
 }
 
 /// While the run goes on, the folder is swapped for another one of the same name, as who owns the destination can do.
-fn what_takes_the_place_of_a_folder_gets_nothing_of_it() {
+fn a_file_in_place_of_a_folder_gets_nothing_of_it() {
     for way in [Way::Local, Way::Push] {
         let scene = Scene::new();
         let (source, copy, decoys) = (scene.tree("src"), scene.tree("dst"), scene.tree("decoys"));

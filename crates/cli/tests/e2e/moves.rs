@@ -28,7 +28,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(cases![
         content_is_compared_before_a_file_counts_as_there,
         skipped_and_failed_files_stay,
-        a_dry_run_removes_nothing_and_says_what_it_would,
+        a_dry_run_removes_nothing_and_lists_the_removals,
         options_without_proof_are_refused,
         killed_at_random_moments_nothing_is_lost,
         a_tree_is_not_moved_onto_itself,
@@ -145,7 +145,7 @@ fn skipped_and_failed_files_stay() {
     assert_eq!(fs::read(copy.join("there")).unwrap(), b"from");
 }
 
-fn a_dry_run_removes_nothing_and_says_what_it_would() {
+fn a_dry_run_removes_nothing_and_lists_the_removals() {
     let scene = Scene::new();
     let (source, copy) = (mixed(&scene, "src"), scene.join("dst"));
     let before = names(source.path());

@@ -22,7 +22,7 @@ pub(crate) fn cases() -> Vec<Case> {
         without_haul_there_it_goes_on_over_sftp,
         a_haul_that_was_named_and_is_missing_is_told,
         bootstrap_puts_haul_there_once,
-        bootstrap_does_not_run_what_was_changed_there,
+        bootstrap_does_not_run_a_program_that_was_changed_there,
         bootstrap_removes_its_own_old_programs_only,
         bootstrap_reads_back_where_nothing_there_hashes,
         bootstrap_replaces_no_haul_that_is_installed,
@@ -133,7 +133,7 @@ fn tamper(program: &Path, canary: &Path) {
     fs::set_permissions(program, fs::Permissions::from_mode(0o700)).unwrap();
 }
 
-fn bootstrap_does_not_run_what_was_changed_there() {
+fn bootstrap_does_not_run_a_program_that_was_changed_there() {
     let scene = Scene::new();
     let source = plain(&scene, "src", &[], 20);
     let (_, program) = cache(&scene);

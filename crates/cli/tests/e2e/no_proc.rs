@@ -16,8 +16,8 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         Need::Root, Need::Program("setfattr"), Need::Program("setfacl");
         metadata_is_the_same,
-        what_links_lead_to_keeps_its_attributes,
-        what_cannot_be_set_is_warned_of,
+        targets_of_links_keep_their_attributes,
+        metadata_that_cannot_be_set_gets_a_warning,
     ];
     all.extend(cases![
         Need::Root, Need::Fuse, Need::Program("setfattr"), Need::Program("setfacl");
@@ -73,7 +73,7 @@ fn metadata_is_the_same() {
     assert_same_tree(source.path(), copy.path());
 }
 
-fn what_links_lead_to_keeps_its_attributes() {
+fn targets_of_links_keep_their_attributes() {
     let scene = Scene::new();
     let (source, copy) = (source(&scene), scene.tree("dst"));
     copy_twice(&scene, &["-L"], source.path(), copy.path());
@@ -98,7 +98,7 @@ fn attributes_on_a_network_file_system_are_kept() {
     assert_same_tree(source.path(), back.path());
 }
 
-fn what_cannot_be_set_is_warned_of() {
+fn metadata_that_cannot_be_set_gets_a_warning() {
     let scene = Scene::new();
     let (source, copy) = (source(&scene), scene.tree("dst"));
     tool(Command::new("mkfifo").args(["-m", "622"]).arg(source.join("pipe")));

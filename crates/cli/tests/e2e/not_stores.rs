@@ -13,7 +13,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases![
         a_page_for_a_browser_is_no_store_whatever_is_asked,
         no_other_answer_of_a_web_server_counts_either,
-        what_answers_200_to_everything_has_stored_nothing,
+        a_server_that_answers_200_to_everything_has_stored_nothing,
         google_and_azure_are_looked_at_as_closely,
         a_refused_head_is_asked_again_for_its_reason,
     ]
@@ -100,7 +100,7 @@ fn no_other_answer_of_a_web_server_counts_either() {
     }
 }
 
-fn what_answers_200_to_everything_has_stored_nothing() {
+fn a_server_that_answers_200_to_everything_has_stored_nothing() {
     let scene = Scene::new();
     let from = folder(&scene, "from");
     // With marks, and without any content that gives it away.

@@ -21,13 +21,13 @@ pub(crate) fn cases() -> Vec<Case> {
     cases![
         Need::Program("weed"), Need::Program("rclone");
         killed_at_random_moments_it_goes_on_and_nothing_is_half_there,
-        what_a_killed_run_sent_of_a_large_is_not_sent_again,
+        slices_of_a_killed_run_are_not_sent_again,
         trouble_on_the_way_up_and_down_harms_nothing,
-        what_was_flipped_in_the_store_is_not_taken,
+        a_byte_flipped_in_the_store_is_not_accepted,
         other_clients_read_the_tree_and_theirs_is_read,
         a_second_run_asks_little_and_sends_nothing,
         many_small_objects_take_hardly_more_than_a_request_each,
-        sync_removes_what_is_too_much_on_both_sides,
+        sync_removes_extra_entries_on_both_sides,
         a_file_and_a_folder_change_places,
         a_further_name_takes_the_place_of_a_folder,
         keys_that_are_no_names_are_refused_and_the_rest_arrives,
@@ -116,7 +116,7 @@ fn killed_at_random_moments_it_goes_on_and_nothing_is_half_there() {
     assert!(bucket.incomplete().is_empty(), "what killed runs left is known as haul's own");
 }
 
-fn what_a_killed_run_sent_of_a_large_is_not_sent_again() {
+fn slices_of_a_killed_run_are_not_sent_again() {
     let bucket = Bucket::new();
     let source = bucket.scene.tree("src");
     source.file("huge", (80 << 20) + 3);
@@ -173,7 +173,7 @@ fn trouble_on_the_way_up_and_down_harms_nothing() {
     assert_same_tree(source.path(), &back);
 }
 
-fn what_was_flipped_in_the_store_is_not_taken() {
+fn a_byte_flipped_in_the_store_is_not_accepted() {
     let bucket = Bucket::new();
     let source = bucket.scene.tree("src");
     source.file("small", 5000);
@@ -271,7 +271,7 @@ fn many_small_objects_take_hardly_more_than_a_request_each() {
     assert_eq!((again.of("sent_bytes"), asked.count(fetched)), (0, 1200), "{again:?}");
 }
 
-fn sync_removes_what_is_too_much_on_both_sides() {
+fn sync_removes_extra_entries_on_both_sides() {
     let bucket = Bucket::new();
     let source = Tree::mixed(bucket.scene.join("src"), 4, &[9 << 20], 40);
     source.many("gone/below", 20, 0..100);

@@ -15,7 +15,7 @@ pub(crate) fn cases() -> Vec<Case> {
         every_line_of_json_is_of_a_documented_kind,
         every_entry_is_told_of_once,
         quiet_is_silent,
-        a_person_is_told_what_was_done,
+        a_person_is_told_the_result,
         names_cannot_write_on_the_terminal,
         every_command_has_help,
         completions_and_manual_pages_are_made,
@@ -92,7 +92,7 @@ fn quiet_is_silent() {
     }
 }
 
-fn a_person_is_told_what_was_done() {
+fn a_person_is_told_the_result() {
     let scene = Scene::new();
     let source = source(&scene);
     let copy = |more: &[&str]| {

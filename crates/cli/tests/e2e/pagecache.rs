@@ -15,7 +15,7 @@ use crate::{Case, cases};
 pub(crate) fn cases() -> Vec<Case> {
     cases![
         Need::LoopMounts, Need::Program("fincore");
-        what_is_copied_or_hashed_does_not_stay_in_memory_and_what_was_there_does
+        pages_of_copied_files_leave_the_cache_and_earlier_ones_stay
     ]
 }
 
@@ -36,7 +36,7 @@ fn forget(dir: &Path) {
     }
 }
 
-fn what_is_copied_or_hashed_does_not_stay_in_memory_and_what_was_there_does() {
+fn pages_of_copied_files_leave_the_cache_and_earlier_ones_stay() {
     const MIB: u64 = 1 << 20;
     let scene = Scene::new();
     let disk = Mount::new(FileSystem::Ext4, 400 * MIB);

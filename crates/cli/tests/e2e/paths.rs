@@ -15,7 +15,7 @@ use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
-        sources_and_destinations_mean_what_they_mean_to_rsync,
+        sources_and_destinations_mean_the_same_as_to_rsync,
         several_sources_into_a_file_are_refused,
         a_folder_onto_a_file_fails_and_leaves_the_file,
         a_remote_path_may_hold_any_byte,
@@ -88,7 +88,7 @@ const TABLE: [(&[&str], &str); 27] = [
     (&["folder", "file"], "new"),
 ];
 
-fn sources_and_destinations_mean_what_they_mean_to_rsync() {
+fn sources_and_destinations_mean_the_same_as_to_rsync() {
     let scene = Scene::new();
     let wanted = scene.join("rsync");
     let got = scene.join("haul");

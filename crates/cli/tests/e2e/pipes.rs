@@ -25,17 +25,17 @@ pub(crate) fn cases() -> Vec<Case> {
         an_empty_stream_is_an_error_unless_allowed,
         a_consumer_that_fails_is_named,
         a_consumer_that_leaves_input_unread_has_failed,
-        what_both_programs_say_is_shown,
+        standard_error_of_both_programs_is_shown,
         a_consumer_that_reads_slowly_is_waited_for_in_bounded_memory,
         killing_haul_ends_both_programs_without_an_end_of_input,
         killing_the_remote_end_ends_both_programs_without_an_end_of_input,
         an_interrupted_pipe_ends_both_programs,
         a_cut_connection_costs_a_retry,
         a_flipped_byte_never_reaches_the_consumer,
-        what_runs_on_after_the_consumer_is_left_alone,
+        processes_that_outlive_the_consumer_are_left_alone,
         json_stays_json_whatever_the_programs_print,
         the_rate_is_limited_and_the_data_are_compressed,
-        what_is_no_pipe_is_refused_in_one_line,
+        a_command_that_is_no_pipe_is_refused_in_one_line,
         a_login_confined_to_a_folder_runs_no_programs,
     ];
     all.extend(cases![Need::Program("b3sum"); the_digest_of_a_pipe_is_that_of_b3sum]);
@@ -204,7 +204,7 @@ fn a_consumer_that_leaves_input_unread_has_failed() {
     }
 }
 
-fn what_both_programs_say_is_shown() {
+fn standard_error_of_both_programs_is_shown() {
     for from in BOTH {
         let scene = Scene::new();
         let producer = "printf 'one\\033[2J\\ntwo' >&2; echo data";
@@ -332,7 +332,7 @@ fn a_flipped_byte_never_reaches_the_consumer() {
     }
 }
 
-fn what_runs_on_after_the_consumer_is_left_alone() {
+fn processes_that_outlive_the_consumer_are_left_alone() {
     for from in BOTH {
         let scene = Scene::new();
         let done = scene.join("done");
@@ -384,7 +384,7 @@ fn the_rate_is_limited_and_the_data_are_compressed() {
     }
 }
 
-fn what_is_no_pipe_is_refused_in_one_line() {
+fn a_command_that_is_no_pipe_is_refused_in_one_line() {
     let scene = Scene::new();
     for (words, cause) in [
         (&["--from", "db1", "db2:", "--into", "cat"][..], "two hosts"),

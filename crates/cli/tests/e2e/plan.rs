@@ -19,7 +19,7 @@ pub(crate) fn cases() -> Vec<Case> {
         the_figures_of_a_tree_are_those_of_the_disk_at_both_ends,
         names_that_a_target_cannot_hold_are_found,
         parts_have_the_size_that_was_asked_for,
-        what_cannot_be_listed_or_makes_no_sense_is_refused,
+        names_that_no_list_can_hold_and_bad_requests_are_refused,
         every_figure_in_json_is_documented,
     ]);
     all
@@ -164,7 +164,7 @@ fn parts_have_the_size_that_was_asked_for() {
     assert!(sizes.len() == 3 && sizes.iter().all(|size| (320..350).contains(size)), "{sizes:?}");
 }
 
-fn what_cannot_be_listed_or_makes_no_sense_is_refused() {
+fn names_that_no_list_can_hold_and_bad_requests_are_refused() {
     let scene = Scene::new();
     let source = scene.tree("src");
     source.file("two\nlines", 10);

@@ -21,11 +21,11 @@ use crate::scene::Way;
 
 pub(crate) fn cases() -> Vec<Case> {
     let all: &[(&str, fn())] = &[
-        ("power::the_disk_keeps_what_was_synced_and_loses_the_rest", disk_works),
+        ("power::the_disk_keeps_synced_data_and_loses_the_rest", disk_works),
         ("power::a_copy_is_right_after_a_cut", || try_all(&COPY)),
         ("power::a_copy_that_goes_on_is_right_after_a_cut", || try_all(&RESUMED)),
         ("power::a_copy_without_syncs_is_made_right_by_the_next_run", || try_all(&NO_FSYNC)),
-        ("power::what_was_not_synced_before_a_cut_is_copied_again", not_certified),
+        ("power::unsynced_files_are_copied_again_after_a_cut", not_certified),
         ("power::files_changed_in_place_are_right_after_a_cut", || try_all(&IN_PLACE)),
         ("power::files_made_from_older_ones_are_right_after_a_cut", || try_all(&DELTA)),
         ("power::a_sync_that_removes_is_right_after_a_cut", || try_all(&SYNC)),

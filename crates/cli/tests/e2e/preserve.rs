@@ -19,8 +19,8 @@ use crate::{Case, cases};
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         Need::Root, Need::Program("rsync");
-        what_is_left_out_is_left_as_by_rsync,
-        what_is_left_out_over_sftp_is_left_as_by_rsync,
+        metadata_that_is_left_out_stays_as_by_rsync,
+        metadata_that_is_left_out_over_sftp_stays_as_by_rsync,
         times_of_directories_and_links_are_left_as_by_rsync,
         the_umask_and_default_acls_limit_new_entries,
         modes_and_owners_are_changed_as_by_rsync,
@@ -33,7 +33,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ]);
     all.extend(cases![
         Need::Root, Need::Program("weed");
-        a_store_records_only_what_is_taken_over,
+        a_store_records_only_metadata_that_is_taken_over,
     ]);
     all.extend(cases![
         Need::Fuse;
@@ -136,7 +136,7 @@ fn rsync(words: &[&str], from: &Path, to: &Path) {
     tool(Command::new("rsync").args(words).arg(slash(from)).arg(slash(to)));
 }
 
-fn what_is_left_out_is_left_as_by_rsync() {
+fn metadata_that_is_left_out_stays_as_by_rsync() {
     let all: &[&str] = &["--no-owner", "--no-group", "--no-perms", "--no-times", "--no-acls", "--no-xattrs"];
     for (number, options) in [
         &["--no-owner"][..],
@@ -182,7 +182,7 @@ fn what_is_left_out_is_left_as_by_rsync() {
     }
 }
 
-fn what_is_left_out_over_sftp_is_left_as_by_rsync() {
+fn metadata_that_is_left_out_over_sftp_stays_as_by_rsync() {
     for options in [
         &["--no-owner", "--no-group"][..],
         &["--no-perms"],
@@ -374,7 +374,7 @@ fn a_user_without_rights_has_nothing_to_do_the_second_time() {
     assert!(copies(&[]).1 > 0, "without the options something is");
 }
 
-fn a_store_records_only_what_is_taken_over() {
+fn a_store_records_only_metadata_that_is_taken_over() {
     let bucket = Bucket::new();
     let source = source(&bucket.scene);
     let all = ["--no-owner", "--no-group", "--no-perms", "--no-times", "--no-acls", "--no-xattrs"];

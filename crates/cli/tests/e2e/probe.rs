@@ -16,7 +16,7 @@ pub(crate) fn cases() -> Vec<Case> {
         the_command_that_it_names_makes_the_copy,
         people_get_a_table,
         an_interrupted_probe_leaves_nothing,
-        what_cannot_be_probed_is_told,
+        ends_that_cannot_be_probed_are_reported,
         the_doctor_looks_at_ends_and_links,
         a_low_limit_on_open_files_is_found_at_either_end,
         an_end_that_cannot_be_reached_is_a_finding_and_exit_4,
@@ -157,7 +157,7 @@ fn an_interrupted_probe_leaves_nothing() {
     assert_eq!(std::fs::read_dir(to.path()).unwrap().count(), 0);
 }
 
-fn what_cannot_be_probed_is_told() {
+fn ends_that_cannot_be_probed_are_reported() {
     let scene = Scene::new();
     let to = scene.join("dst");
     let missing = scene.by(Way::Local, "probe", scene.join("none"), &to).finish().expect_code(1);

@@ -27,7 +27,7 @@ pub(crate) fn cases() -> Vec<Case> {
         a_killed_put_goes_on_at_each_provider,
         a_flipped_byte_is_sent_again_at_each_provider,
         objects_are_listed_and_removed_at_each_provider,
-        what_a_provider_lacks_is_refused,
+        options_that_a_provider_lacks_are_refused,
         azure_is_asked_by_key_signature_or_connection_string,
         google_is_asked_with_a_token,
         a_profile_gets_its_credentials_by_sso_and_by_a_role,
@@ -37,7 +37,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ];
     all.extend(cases![
         Need::Program("weed"), Need::Program("rclone"), Need::Program("fake-gcs-server");
-        what_others_wrote_at_google_is_read_listed_and_removed,
+        objects_of_others_at_google_are_read_listed_and_removed,
     ]);
     all
 }
@@ -154,7 +154,7 @@ fn objects_are_listed_and_removed_at_each_provider() {
     }
 }
 
-fn what_a_provider_lacks_is_refused() {
+fn options_that_a_provider_lacks_are_refused() {
     for (provider, words) in [
         (Provider::Google, &["--tag", "a=b"][..]),
         (Provider::Google, &["--sse", "AES256"]),
@@ -223,7 +223,7 @@ fn google_is_asked_with_a_token() {
     assert!(run.err().contains("external_account") && run.err().contains("gcloud auth"), "{run}");
 }
 
-fn what_others_wrote_at_google_is_read_listed_and_removed() {
+fn objects_of_others_at_google_are_read_listed_and_removed() {
     let bucket = Bucket::new();
     let (name, server) = (bucket.name(), format!("http://{}", fake_gcs()));
     let body = format!("{{\"name\":\"{name}\"}}");

@@ -21,7 +21,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ];
     all.extend(cases![
         a_host_key_that_has_changed_is_told_in_full,
-        an_unknown_host_without_a_terminal_says_what_to_do,
+        an_unknown_host_without_a_terminal_names_the_way_out,
     ]);
     all
 }
@@ -145,7 +145,7 @@ fn a_host_key_that_has_changed_is_told_in_full() {
     }
 }
 
-fn an_unknown_host_without_a_terminal_says_what_to_do() {
+fn an_unknown_host_without_a_terminal_names_the_way_out() {
     let scene = Scene::new();
     let (source, copy) = trees(&scene);
     let ssh = asking(scene.sshd(), &scene.sshd().client_key(), &scene.join("none"));

@@ -14,9 +14,9 @@ use crate::{Case, cases};
 pub(crate) fn cases() -> Vec<Case> {
     cases![
         a_key_with_control_characters_is_removed_and_no_other,
-        a_real_store_loses_just_what_sync_removes,
+        a_real_store_loses_just_the_objects_that_sync_removes,
         one_key_that_cannot_be_removed_does_not_keep_the_others,
-        what_an_answer_does_not_name_is_removed_one_by_one,
+        objects_that_an_answer_does_not_name_are_removed_one_by_one,
         a_key_that_no_file_can_have_is_named_as_itself,
     ]
 }
@@ -69,7 +69,7 @@ fn a_key_with_control_characters_is_removed_and_no_other() {
     }
 }
 
-fn a_real_store_loses_just_what_sync_removes() {
+fn a_real_store_loses_just_the_objects_that_sync_removes() {
     let bucket = Bucket::new();
     let left = synced(&bucket.scene, |word| bucket.haul(word), &bucket.at("t/"), |name| name != "a\nb");
     assert_eq!(left, ["a\nb", "keep"]);
@@ -117,7 +117,7 @@ fn one_key_that_cannot_be_removed_does_not_keep_the_others() {
     );
 }
 
-fn what_an_answer_does_not_name_is_removed_one_by_one() {
+fn objects_that_an_answer_does_not_name_are_removed_one_by_one() {
     for answer in ["<DeleteResult/>", "<DeleteResult><Deleted><Key>t/other</Key></Deleted></DeleteResult>"] {
         let (place, proxy) =
             four(move |request, _| (request.method == "POST").then(|| Trouble::Answer(answer.to_owned())));

@@ -23,7 +23,7 @@ pub(crate) fn cases() -> Vec<Case> {
         a_changed_file_of_the_same_size_and_time_is_found_by_checksum,
         an_interchanged_type_is_put_right,
         a_lost_hard_link_is_linked_again,
-        what_only_the_destination_has_stays,
+        entries_that_only_the_destination_has_stay,
     ]);
     all
 }
@@ -179,7 +179,7 @@ fn a_lost_hard_link_is_linked_again() {
     }
 }
 
-fn what_only_the_destination_has_stays() {
+fn entries_that_only_the_destination_has_stay() {
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("folder/ours", 10);

@@ -16,7 +16,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
         a_byte_that_is_damaged_in_a_staged_file_does_not_reach_its_name,
         a_source_that_was_changed_and_set_back_in_time_is_copied_anew,
-        what_was_not_synced_does_not_count_after_another_boot,
+        unsynced_slices_do_not_count_after_another_boot,
     ];
     all.extend(cases![
         Need::Root;
@@ -115,7 +115,7 @@ fn a_source_that_was_changed_and_set_back_in_time_is_copied_anew() {
     assert_eq!(half.resumed(), 0, "its change time is another");
 }
 
-fn what_was_not_synced_does_not_count_after_another_boot() {
+fn unsynced_slices_do_not_count_after_another_boot() {
     let half = Half::new();
     half.edit(|header| header.synced = false);
     let slices = half.slices().len() as u64;

@@ -13,7 +13,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases![
         Need::Program("weed"), Need::Program("rclone");
         sizes_and_sums_are_those_of_the_objects,
-        only_what_has_the_age_is_removed,
+        only_entries_of_the_age_are_removed,
         a_sidecar_goes_with_its_stream,
         selections_that_cannot_be_are_refused,
     ]
@@ -56,7 +56,7 @@ fn sizes_and_sums_are_those_of_the_objects() {
     assert_eq!((total["objects"].as_u64(), total["len"].as_u64()), (Some(2), Some(6000)), "{du}");
 }
 
-fn only_what_has_the_age_is_removed() {
+fn only_entries_of_the_age_are_removed() {
     let bucket = Bucket::new();
     put(&bucket, "t/old", 10);
     thread::sleep(Duration::from_millis(2100));

@@ -12,8 +12,8 @@ use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
-        filters_choose_what_they_choose_in_rsync,
-        a_list_of_files_is_what_is_copied,
+        filters_choose_as_in_rsync,
+        only_the_files_of_a_list_are_copied,
         existing_and_newer_files_are_left_when_told_to,
         size_alone_may_tell,
     ];
@@ -93,7 +93,7 @@ fn rsync(options: &[&str], source: &Tree, copy: &Path) {
     needs::tool(&mut rsync);
 }
 
-fn filters_choose_what_they_choose_in_rsync() {
+fn filters_choose_as_in_rsync() {
     let scene = Scene::new();
     let source = source(&scene);
     let mut wrong = Vec::new();
@@ -124,7 +124,7 @@ fn filters_choose_what_they_choose_in_rsync() {
     assert_same_tree(&wanted, &copy);
 }
 
-fn a_list_of_files_is_what_is_copied() {
+fn only_the_files_of_a_list_are_copied() {
     for way in WAYS {
         let scene = Scene::new();
         let source = source(&scene);

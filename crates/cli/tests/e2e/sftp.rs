@@ -27,19 +27,19 @@ pub(crate) fn cases() -> Vec<Case> {
         odd_names_and_links_arrive,
         killed_at_random_moments_it_always_goes_on_and_is_never_half_there,
         a_large_file_goes_on_where_it_was,
-        connections_that_die_cost_no_more_than_what_was_on_them,
-        what_is_read_back_finds_a_flipped_byte_and_sends_it_again,
-        what_was_staged_is_read_back_before_it_counts,
-        sync_removes_what_the_source_does_not_have,
-        verify_and_hash_read_what_is_there,
+        connections_that_die_cost_only_the_requests_on_them,
+        reading_back_finds_a_flipped_byte_and_sends_it_again,
+        staged_slices_are_read_back_before_they_count,
+        sync_removes_entries_that_the_source_lacks,
+        verify_and_hash_read_the_destination_as_it_is,
         no_path_leads_out_through_a_link,
         a_server_without_sftp_is_told,
         changed_files_are_replaced_whole,
     ];
     all.extend(cases![
         Need::Root;
-        what_sftp_carries_arrives_both_ways,
-        a_user_without_rights_is_told_what_was_not_kept,
+        a_tree_goes_over_sftp_both_ways,
+        a_user_without_rights_is_told_the_metadata_that_was_not_kept,
     ]);
     all
 }
@@ -168,7 +168,7 @@ fn odd_names_and_links_arrive() {
 }
 
 /// The tree with every kind of entry, without metadata that SFTP cannot carry; haul reports each of these.
-fn what_sftp_carries_arrives_both_ways() {
+fn a_tree_goes_over_sftp_both_ways() {
     let scene = Scene::new();
     let source = Tree::hard(scene.join("src"), 1);
     let copy = scene.join("dst");
@@ -192,7 +192,7 @@ fn what_sftp_carries_arrives_both_ways() {
 
 /// Owners that this user may not set are told and no failure; folders that nobody may write into take files all the
 /// same, and are as they were afterwards.
-fn a_user_without_rights_is_told_what_was_not_kept() {
+fn a_user_without_rights_is_told_the_metadata_that_was_not_kept() {
     let keys = tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o755)).tempdir().unwrap();
     let file = keys.path().join("keys");
     let lines = vec![format!("AuthorizedKeysFile {}", file.display())];
@@ -339,7 +339,7 @@ fn changed(source: &Tree, byte: u8) -> Tree {
     Tree::new(source.path(), 1)
 }
 
-fn connections_that_die_cost_no_more_than_what_was_on_them() {
+fn connections_that_die_cost_only_the_requests_on_them() {
     for push in [true, false] {
         let scene = Scene::new();
         let source = plain(&scene, "src", &[30 << 20, 9 << 20], 600);
@@ -360,7 +360,7 @@ fn connections_that_die_cost_no_more_than_what_was_on_them() {
     }
 }
 
-fn what_is_read_back_finds_a_flipped_byte_and_sends_it_again() {
+fn reading_back_finds_a_flipped_byte_and_sends_it_again() {
     // In a large file and in a small file.
     for len in [30 << 20, 3 << 20] {
         let scene = Scene::new();
@@ -386,7 +386,7 @@ fn what_is_read_back_finds_a_flipped_byte_and_sends_it_again() {
     }
 }
 
-fn what_was_staged_is_read_back_before_it_counts() {
+fn staged_slices_are_read_back_before_they_count() {
     let scene = Scene::new();
     let source = scene.tree("src");
     source.file("huge", 64 << 20);
@@ -403,7 +403,7 @@ fn what_was_staged_is_read_back_before_it_counts() {
     assert_same_tree(source.path(), &copy);
 }
 
-fn sync_removes_what_the_source_does_not_have() {
+fn sync_removes_entries_that_the_source_lacks() {
     let scene = Scene::new();
     let source = plain(&scene, "src", &[5 << 20], 300);
     let copy = scene.join("dst");
@@ -419,7 +419,7 @@ fn sync_removes_what_the_source_does_not_have() {
     assert!(Path::new("/etc/passwd").exists());
 }
 
-fn verify_and_hash_read_what_is_there() {
+fn verify_and_hash_read_the_destination_as_it_is() {
     let scene = Scene::new();
     let source = plain(&scene, "src", &[9 << 20], 200);
     let copy = scene.join("dst");

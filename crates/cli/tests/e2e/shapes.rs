@@ -18,16 +18,16 @@ pub(crate) fn cases() -> Vec<Case> {
         a_file_takes_the_place_of_a_folder_in_one_run,
         over_sftp_a_file_takes_the_place_of_a_folder_in_one_run,
         a_folder_that_holds_excluded_things_does_not_give_way,
-        what_max_delete_keeps_does_not_give_way,
+        entries_that_max_delete_keeps_do_not_give_way,
         copy_leaves_the_folder_in_the_way_and_says_so,
-        what_an_option_left_out_protects_what_is_below_its_name,
+        an_entry_that_an_option_left_out_protects_all_below_its_name,
         excluded_things_keep_a_folder_and_that_is_no_failure,
-        what_a_killed_run_has_staged_does_not_keep_a_folder,
+        staged_files_of_a_killed_run_do_not_keep_a_folder,
         a_name_that_left_its_hard_links_gets_a_file_of_its_own,
         metadata_of_a_split_hard_link_is_its_own,
         the_first_of_several_sources_has_the_name,
     ];
-    all.extend(cases![Need::Root; what_is_below_a_mount_point_is_not_removed]);
+    all.extend(cases![Need::Root; entries_below_a_mount_point_are_not_removed]);
     all
 }
 
@@ -121,7 +121,7 @@ fn a_folder_that_holds_excluded_things_does_not_give_way() {
     assert!(copy.join("other").is_file());
 }
 
-fn what_max_delete_keeps_does_not_give_way() {
+fn entries_that_max_delete_keeps_do_not_give_way() {
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("name", 10);
@@ -144,7 +144,7 @@ fn copy_leaves_the_folder_in_the_way_and_says_so() {
     assert!(copy.join("small/sub/file").exists());
 }
 
-fn what_an_option_left_out_protects_what_is_below_its_name() {
+fn an_entry_that_an_option_left_out_protects_all_below_its_name() {
     let options = ["--ignore-existing", "--existing", "--update", "--max-size=3", "--min-size=100"];
     for way in [Way::Local, Way::Push] {
         let scene = Scene::new();
@@ -198,7 +198,7 @@ fn excluded_things_keep_a_folder_and_that_is_no_failure() {
     }
 }
 
-fn what_a_killed_run_has_staged_does_not_keep_a_folder() {
+fn staged_files_of_a_killed_run_do_not_keep_a_folder() {
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("file", 10);
@@ -274,7 +274,7 @@ fn metadata_of_a_split_hard_link_is_its_own() {
     }
 }
 
-fn what_is_below_a_mount_point_is_not_removed() {
+fn entries_below_a_mount_point_are_not_removed() {
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("file", 10);

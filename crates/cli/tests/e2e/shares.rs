@@ -20,10 +20,10 @@ pub(crate) fn cases() -> Vec<Case> {
         Need::Root, Need::Program("smbd"), Need::Program("smbclient");
         a_file_that_another_program_has_open_is_tried_again_at_the_end,
         a_file_that_stays_open_is_named_with_a_kind_of_its_own,
-        what_another_program_has_open_at_the_destination_stays_as_it_is,
-        messages_about_shares_say_what_was_asked,
+        a_file_open_elsewhere_at_the_destination_stays_as_it_is,
+        messages_about_shares_fit_the_request,
         times_of_a_share_are_compared_as_it_keeps_them,
-        what_changed_its_case_stays_on_a_share,
+        a_name_that_changed_its_case_stays_on_a_share,
         a_name_that_the_server_takes_for_an_unknown_one_removes_nothing,
         files_and_folders_of_a_share_are_removed_by_name,
         a_stream_becomes_a_file_of_a_share_and_comes_back,
@@ -102,7 +102,7 @@ fn a_file_that_stays_open_is_named_with_a_kind_of_its_own() {
     assert_same(tree.path(), &back);
 }
 
-fn what_another_program_has_open_at_the_destination_stays_as_it_is() {
+fn a_file_open_elsewhere_at_the_destination_stays_as_it_is() {
     let shares = Shares::new();
     let tree = shares.scene.tree("src");
     tree.text("held", "new words");
@@ -128,7 +128,7 @@ fn what_another_program_has_open_at_the_destination_stays_as_it_is() {
     assert_same(tree.path(), there.path());
 }
 
-fn messages_about_shares_say_what_was_asked() {
+fn messages_about_shares_fit_the_request() {
     let shares = Shares::new();
     Tree::new(shares.disk("src"), 1).text("foo", "words");
     let stat = shares.haul("stat").arg(shares.server.at("src/foo")).finish().expect_success();
@@ -190,7 +190,7 @@ fn names(shares: &Shares) -> Vec<String> {
     names
 }
 
-fn what_changed_its_case_stays_on_a_share() {
+fn a_name_that_changed_its_case_stays_on_a_share() {
     for (line, folds) in [("case sensitive = auto", true), ("case sensitive = yes", false)] {
         let shares = on_share_with(line);
         let tree = shares.scene.tree("src");

@@ -20,15 +20,15 @@ pub(crate) fn cases() -> Vec<Case> {
         Need::Fuse;
         a_hard_tree_arrives_whole_on_it_and_from_it,
         a_small_file_takes_few_requests,
-        what_comes_with_a_listing_is_not_asked_for_again,
+        metadata_of_a_listing_is_not_requested_again,
         atomic_gives_every_file_its_name_last,
-        what_is_there_is_replaced_not_written_into,
+        an_existing_file_is_replaced_not_written_into,
         single_failures_are_named_and_the_rest_arrives,
-        what_cannot_be_read_is_named_and_the_rest_arrives,
+        an_unreadable_file_is_named_and_the_rest_arrives,
         a_request_that_hangs_holds_up_its_own_file_only,
-        what_hangs_is_named_and_the_rest_goes_on,
-        what_hangs_at_a_remote_end_is_named_too,
-        what_a_failed_sync_has_lost_is_written_again,
+        a_hung_operation_is_named_and_the_rest_goes_on,
+        a_hung_operation_at_a_remote_end_is_named_too,
+        pages_that_a_failed_sync_lost_are_written_again,
         killed_at_random_moments_no_part_of_a_file_looks_complete,
     ]
 }
@@ -99,7 +99,7 @@ fn a_small_file_takes_few_requests() {
     }
 }
 
-fn what_comes_with_a_listing_is_not_asked_for_again() {
+fn metadata_of_a_listing_is_not_requested_again() {
     let scene = Scene::new();
     let source = many(&scene, 20);
     let (folders, files) = (21, 400);
@@ -138,7 +138,7 @@ fn atomic_gives_every_file_its_name_last() {
     assert_same_tree(source.path(), &behind.join("dst"));
 }
 
-fn what_is_there_is_replaced_not_written_into() {
+fn an_existing_file_is_replaced_not_written_into() {
     let scene = Scene::new();
     let source = scene.tree("src");
     source.text("file", "new content");
@@ -185,7 +185,7 @@ fn single_failures_are_named_and_the_rest_arrives() {
 }
 
 /// A sync that fails may have dropped written pages, and reports this only once.
-fn what_a_failed_sync_has_lost_is_written_again() {
+fn pages_that_a_failed_sync_lost_are_written_again() {
     let scene = Scene::new();
     let source = scene.tree("src");
     source.file("huge", 23 << 20);
@@ -207,7 +207,7 @@ fn what_a_failed_sync_has_lost_is_written_again() {
     assert_same_tree(source.path(), &behind.join("dst"));
 }
 
-fn what_cannot_be_read_is_named_and_the_rest_arrives() {
+fn an_unreadable_file_is_named_and_the_rest_arrives() {
     let scene = Scene::new();
     let source = many(&scene, 10);
     let slow = mount(&scene, source.path(), true);
@@ -262,7 +262,7 @@ fn a_request_that_hangs_holds_up_its_own_file_only() {
 /// code.
 type Hanging = (Op, &'static str, bool, &'static str, i32);
 
-fn what_hangs_is_named_and_the_rest_goes_on() {
+fn a_hung_operation_is_named_and_the_rest_goes_on() {
     let cases = [
         // A file whose last operation fails is written once more.
         (Op::Create, "01/10", true, "write", 0),
@@ -276,7 +276,7 @@ fn what_hangs_is_named_and_the_rest_goes_on() {
     }
 }
 
-fn what_hangs_at_a_remote_end_is_named_too() {
+fn a_hung_operation_at_a_remote_end_is_named_too() {
     let (create, read) = ((Op::Create, "01/10", true, "write", 0), (Op::Read, "03/03", false, "read", 0));
     is_named(Way::Push, create, &["--timeout=4"]);
     // Where the only connection that there is waits for the file system.

@@ -19,9 +19,9 @@ use crate::{Case, cases};
 pub(crate) fn cases() -> Vec<Case> {
     cases![
         Need::Root, Need::Program("smbd"), Need::Program("smbclient");
-        what_a_share_keeps_arrives_both_ways_and_a_second_run_has_nothing_to_do,
+        a_tree_goes_to_a_share_and_back_and_a_second_run_has_nothing_to_do,
         a_share_is_copied_to_another_one,
-        sync_removes_what_the_source_does_not_have_and_a_dry_run_changes_nothing,
+        sync_removes_extra_entries_and_a_dry_run_changes_nothing,
         a_new_small_file_is_one_frame,
         a_second_run_asks_by_folder,
         a_killed_copy_goes_on_where_it_was,
@@ -107,7 +107,7 @@ fn plain(scene: &Scene, name: &str) -> Tree {
     tree
 }
 
-fn what_a_share_keeps_arrives_both_ways_and_a_second_run_has_nothing_to_do() {
+fn a_tree_goes_to_a_share_and_back_and_a_second_run_has_nothing_to_do() {
     let shares = Shares::new();
     let tree = plain(&shares.scene, "src");
     let (at, copy) = (shares.server.at("a/b/"), shares.disk("a/b"));
@@ -146,7 +146,7 @@ fn a_share_is_copied_to_another_one() {
     assert_same(tree.path(), &shares.disk("dst"));
 }
 
-fn sync_removes_what_the_source_does_not_have_and_a_dry_run_changes_nothing() {
+fn sync_removes_extra_entries_and_a_dry_run_changes_nothing() {
     let shares = Shares::new();
     let tree = plain(&shares.scene, "src");
     let at = shares.server.at("dst/");

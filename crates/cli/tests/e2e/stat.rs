@@ -13,7 +13,7 @@ use crate::store::Bucket;
 use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
-    let mut all = cases![files_are_described_as_by_stat, what_is_missing_is_named];
+    let mut all = cases![files_are_described_as_by_stat, missing_entries_are_named];
     all.extend(cases![
         Need::Program("weed"), Need::Program("rclone"), Need::Program("aws");
         objects_are_described_as_by_the_aws_client,
@@ -89,7 +89,7 @@ fn missing(run: Run) -> Finished {
     run
 }
 
-fn what_is_missing_is_named() {
+fn missing_entries_are_named() {
     let scene = Scene::new();
     let tree = scene.tree("src");
     tree.text("a", "a");

@@ -24,16 +24,16 @@ pub(crate) fn cases() -> Vec<Case> {
         an_interrupted_put_leaves_nothing,
         an_interrupted_pipeline_is_no_end_of_its_stream,
         a_killed_put_goes_on_where_it_was,
-        what_a_killed_put_left_is_given_up,
+        the_upload_of_a_killed_put_is_given_up,
         each_destination_has_an_outcome_of_its_own,
         parts_grow_so_that_few_are_enough_and_memory_stays,
         a_get_into_a_file_goes_on_where_it_was,
         a_reader_that_has_enough_ends_it_quietly,
-        what_others_wrote_is_read,
-        what_is_asked_about_the_object_is_kept,
+        objects_of_others_are_read,
+        headers_and_metadata_of_a_put_are_kept,
         objects_are_listed_and_removed,
-        what_only_bears_the_name_of_a_sidecar_stays,
-        what_cannot_be_meant_is_refused,
+        an_object_with_only_the_name_of_a_sidecar_stays,
+        requests_that_cannot_be_meant_are_refused,
     ]
 }
 
@@ -200,7 +200,7 @@ fn a_killed_put_goes_on_where_it_was() {
     assert!(bucket.incomplete().is_empty());
 }
 
-fn what_a_killed_put_left_is_given_up() {
+fn the_upload_of_a_killed_put_is_given_up() {
     let bucket = Bucket::new();
     let run = bucket.haul("put").args([&bucket.at("dir/x"), "--", "sh", "-c", ENDLESS]);
     let mut run = run.start();
@@ -296,7 +296,7 @@ fn a_reader_that_has_enough_ends_it_quietly() {
     assert_eq!(run.err().trim(), "1");
 }
 
-fn what_others_wrote_is_read() {
+fn objects_of_others_are_read() {
     let bucket = Bucket::new();
     let (file, bytes) = bucket.file("content", 3_000_000);
     bucket.put("first", b"so that there is a bucket");
@@ -305,7 +305,7 @@ fn what_others_wrote_is_read() {
     assert!(run.stdout == bytes);
 }
 
-fn what_is_asked_about_the_object_is_kept() {
+fn headers_and_metadata_of_a_put_are_kept() {
     let bucket = Bucket::new();
     let proxy = Proxy::start(haul_testkit::store::endpoint(), |_, _| None);
     for len in [10, 20_000_000] {
@@ -364,7 +364,7 @@ fn sidecar(version: u32) -> String {
     format!("{{\"haul\":{version},\"length\":1,\"blake3\":\"{}\",\"etag\":\"e-1\"}}", "0".repeat(64))
 }
 
-fn what_only_bears_the_name_of_a_sidecar_stays() {
+fn an_object_with_only_the_name_of_a_sidecar_stays() {
     let bucket = Bucket::new();
     let long = vec![1; 20_000_000];
     for theirs in [&b"theirs"[..], sidecar(2).as_bytes(), &[b' '; 5000]] {
@@ -394,7 +394,7 @@ fn what_only_bears_the_name_of_a_sidecar_stays() {
     let _ = run.expect_code(2);
 }
 
-fn what_cannot_be_meant_is_refused() {
+fn requests_that_cannot_be_meant_are_refused() {
     let bucket = Bucket::new();
     let at = bucket.at("x");
     for words in [

@@ -13,17 +13,17 @@ use crate::{Case, cases};
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = cases![
-        sync_removes_what_the_source_does_not_have,
+        sync_removes_entries_that_the_source_lacks,
         a_dry_run_says_all_and_changes_nothing,
         more_than_max_delete_removes_nothing,
-        what_is_excluded_is_not_removed,
+        excluded_entries_are_not_removed,
         copy_never_removes,
         sync_from_a_missing_source_removes_nothing,
     ];
     all.extend(cases![
         Need::Root, Need::Program("setpriv");
         a_scan_with_errors_removes_nothing_unless_told_to,
-        what_cannot_be_read_is_named_and_fails,
+        an_unreadable_file_is_named_and_fails,
     ]);
     all
 }
@@ -44,7 +44,7 @@ fn trees(scene: &Scene) -> (Tree, Tree) {
     (source, copy)
 }
 
-fn sync_removes_what_the_source_does_not_have() {
+fn sync_removes_entries_that_the_source_lacks() {
     for way in WAYS {
         let scene = Scene::new();
         let (source, copy) = trees(&scene);
@@ -105,7 +105,7 @@ fn more_than_max_delete_removes_nothing() {
     let _ = sync("0").expect_success();
 }
 
-fn what_is_excluded_is_not_removed() {
+fn excluded_entries_are_not_removed() {
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("a/file", 10);
@@ -177,7 +177,7 @@ fn a_scan_with_errors_removes_nothing_unless_told_to() {
     assert!(!copy.join("extra").exists(), "told to remove: {run}");
 }
 
-fn what_cannot_be_read_is_named_and_fails() {
+fn an_unreadable_file_is_named_and_fails() {
     let scene = Scene::new();
     let (source, copy) = unreadable(&scene);
     let failed = copy.join("failed-list");

@@ -28,7 +28,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Need::Program("mbstream"), Need::Program("tar");
         tar_is_unpacked_as_tar_does,
         streams_that_others_wrote_are_unpacked_with_and_without_an_index,
-        what_cannot_be_unpacked_is_refused_and_nothing_is_made,
+        a_stream_that_cannot_be_unpacked_is_refused_and_nothing_is_made,
         a_folder_with_something_else_is_refused,
     ];
     with_store.into_iter().chain(alone).collect()
@@ -253,7 +253,7 @@ fn streams_that_others_wrote_are_unpacked_with_and_without_an_index() {
     assert!(run.err().contains("CRC-32") && !out.join("db/a.ibd").exists(), "{run}");
 }
 
-fn what_cannot_be_unpacked_is_refused_and_nothing_is_made() {
+fn a_stream_that_cannot_be_unpacked_is_refused_and_nothing_is_made() {
     let scene = Scene::new();
     let source = scene.join("source");
     fs::create_dir(&source).unwrap();

@@ -24,7 +24,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Need::Root;
         a_copy_verifies_for_each_pair_of_ends,
         a_copy_of_another_user_verifies,
-        what_a_copy_changes_is_expected,
+        changes_of_a_copy_are_expected,
     ]);
     all.extend(cases![Need::Root, Need::LoopMounts; a_copy_on_fat_verifies]);
     all.extend(cases![
@@ -189,7 +189,7 @@ fn a_copy_of_another_user_verifies() {
     assert!(verify.out().starts_with("metadata owner: mode 4755 at the source, 700 there\n"), "{verify}");
 }
 
-fn what_a_copy_changes_is_expected() {
+fn changes_of_a_copy_are_expected() {
     let scene = Scene::new();
     let source = source(&scene);
     let copy = scene.join("copy");

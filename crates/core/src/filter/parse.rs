@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_refused() {
+    fn a_text_that_is_no_rule_is_refused() {
         for text in [
             "a",
             "-a",

@@ -43,7 +43,7 @@ fn the_first_match_decides() {
 }
 
 #[test]
-fn a_named_root_is_part_of_what_is_matched() {
+fn a_named_root_is_part_of_the_matched_path() {
     let of_src = |pattern: &str| Rules::from(vec![Rule::exclude(pattern)]).below(b"src");
     let excludes =
         |rules: &Rules, at: &str| open(rules).0.excludes(&DirRules::default(), &path(at), true).is_some();
@@ -142,7 +142,7 @@ fn a_tag_excludes_all_else_in_its_directory() {
 }
 
 #[test]
-fn what_is_no_rule_is_named_with_its_file() {
+fn a_line_that_is_no_rule_is_named_with_its_file() {
     let long = Box::leak("- x\n".repeat(MAX_RULES_LEN / 4 + 1).into_boxed_str());
     let files = Files(BTreeMap::from([("a/.f", "- x\nnonsense\n"), ("b/.f", long), ("c/.f", ": x/y\n")]));
     let rules = rules(&[": .f"]);

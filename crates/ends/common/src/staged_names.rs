@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_alone_and_not_in_use_is_stale() {
+    fn a_staged_file_alone_and_not_in_use_is_stale() {
         let set =
             |names: &[&str]| -> HashSet<String> { names.iter().map(|name| (*name).to_owned()).collect() };
         let found = set(&["a.part", "a.journal", "b.part", "c.journal", "d.part", "e/a.part"]);

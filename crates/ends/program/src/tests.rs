@@ -204,7 +204,7 @@ fn content_that_does_not_verify_never_reaches_the_program() {
 }
 
 #[test]
-fn a_program_that_ends_early_answers_what_waits_and_what_comes() {
+fn a_program_that_ends_early_answers_waiting_and_later_writes() {
     for (text, cause) in [
         ("exit 7", "exit status: 7"),
         ("head -c 9 > /dev/null", "before it had read"),

@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn begins_with_what_the_round_trip_asks_for() {
+    fn begins_with_the_number_for_the_round_trip() {
         let first = |ms| first(Some(Duration::from_millis(ms)));
         assert_eq!((first(0), first(20), first(60), first(300)), (4, 6, 18, 32));
         assert_eq!(super::first(None), 4);
     }
 
     #[test]
-    fn climbs_while_it_helps_and_stays_near_what_is_enough() {
+    fn climbs_while_it_helps_and_stays_near_enough() {
         let mut tuner = Tuner::new(4, false);
         assert_eq!(tuner.found(), None);
         run(&mut tuner, 60, |n| f64::from(n.min(20)) * 50e6);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_gets_more_at_once() {
+    fn connections_held_back_by_their_buffers_get_more_at_once() {
         for (held, more) in [(false, false), (true, true)] {
             let mut tuner = Tuner::new(16, true);
             for _ in 0..8 {

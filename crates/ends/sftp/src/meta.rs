@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_taken_over_is_met_by_anything() {
+    fn metadata_not_taken_over_is_met_by_anything() {
         let entry = Entry { mode: 0o4640, uid: 5, gid: 6, ..Entry::new(RelPath::root(), EntryKind::File, 0) };
         let other = Attrs { size: None, owner: Some((1, 2)), mode: Some(0o100_600), times: Some((8, 9)) };
         let all = Preserve::default();
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_kept_within_what_is_carried() {
+    fn times_are_kept_within_the_carried_precision() {
         let at = |sec| seconds(Timestamp { sec, nsec: 999_999_999 });
         assert_eq!((at(-1), at(0), at(1_700_000_000)), (0, 0, 1_700_000_000));
         assert_eq!((at(u32::MAX.into()), at(i64::MAX)), (u32::MAX, u32::MAX));

@@ -87,7 +87,7 @@ fn answers_are_read() {
 }
 
 #[test]
-fn what_is_cut_off_is_refused_and_never_read_past() {
+fn a_packet_that_is_cut_off_is_refused_and_never_read_past() {
     for (packet, response) in samples() {
         for end in 0..packet.len() {
             let cut = decode(packet[..end].to_vec());

@@ -108,12 +108,12 @@ impl Conn {
             }
         };
         let replies = Replies::new(frames.into_iter().collect::<Result<_, _>>()?);
-        self.close_what_stayed_open(chain, &replies).await;
+        self.close_handles_that_stayed_open(chain, &replies).await;
         Ok(replies)
     }
 
     /// A server may leave out the end of a chain after an error.
-    async fn close_what_stayed_open(&self, chain: &[Step], replies: &Replies) {
+    async fn close_handles_that_stayed_open(&self, chain: &[Step], replies: &Replies) {
         let closes = chain.len() > 1 && chain.last().is_some_and(|step| step.command == Command::Close);
         if closes
             && replies.ok(chain.len() - 1).is_err()

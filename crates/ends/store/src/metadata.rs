@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_taken_over_is_neither_recorded_nor_compared() {
+    fn metadata_not_taken_over_is_neither_recorded_nor_compared() {
         let pair = |name: &[u8], value: &[u8]| (ByteBuf::from(name), ByteBuf::from(value));
         let all = Preserve::default();
         let none = Preserve {

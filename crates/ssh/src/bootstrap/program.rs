@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_a_release_is_used_if_it_is_what_was_recorded() {
+    fn a_program_of_a_release_is_used_if_its_digest_is_recorded() {
         let dir = tempfile::tempdir().unwrap();
         let running = dir.path().join("bin/haul");
         let lib = dir.path().join("lib/haul");

@@ -20,7 +20,7 @@ const CHANGED: usize = 3;
 pub(super) const SOURCE_CASES: &[Case] = cases![
     a_source_with_delta_omits_known_pages,
     a_source_with_local_files_opens_them,
-    a_source_that_removes_spares_what_changed,
+    a_source_that_removes_spares_changed_entries,
 ];
 
 pub(super) const SINK_CASES: &[Case] =
@@ -68,7 +68,7 @@ fn a_source_with_local_files_opens_them(bench: &Bench) {
     }
 }
 
-fn a_source_that_removes_spares_what_changed(bench: &Bench) {
+fn a_source_that_removes_spares_changed_entries(bench: &Bench) {
     bench.put_files(&[("same", 1000), ("dir/same", 10), ("longer", 10)]);
     let source = bench.source();
     if !source.caps().removes {

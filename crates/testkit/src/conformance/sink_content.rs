@@ -31,7 +31,7 @@ pub(super) const CASES: &[Case] = cases![
     wrong_content_is_refused if verifies,
     a_wrong_slice_may_be_sent_again if verifies,
     short_content_is_refused if verifies,
-    what_was_not_read_comes_back_with_its_error,
+    a_slice_that_was_not_read_comes_back_with_its_error,
     an_empty_batch_is_answered,
     a_file_has_its_time,
     a_large_file_has_its_time,
@@ -198,7 +198,7 @@ fn short_content_is_refused(bench: &Bench) {
     assert!(bench.is_missing("file"));
 }
 
-fn what_was_not_read_comes_back_with_its_error(bench: &Bench) {
+fn a_slice_that_was_not_read_comes_back_with_its_error(bench: &Bench) {
     bench.put_root();
     let sink = bench.sink();
     let files: Vec<_> = ["a", "b", "c"].map(|name| (bench.file(name, 100), bytes(name, 100))).to_vec();

@@ -17,7 +17,7 @@ pub(super) const CASES: &[Case] = cases![
     directories_are_removed_after_their_entries if empty_dirs,
     a_missing_name_counts_as_removed,
     a_directory_that_is_not_empty_stays,
-    a_directory_stays_with_what_stays_in_it,
+    a_directory_stays_with_the_entries_that_stay_in_it,
     a_symlink_to_a_directory_is_removed_and_not_followed if symlinks,
     a_dry_run_removes_nothing,
     odd_names_are_removed,
@@ -121,7 +121,7 @@ fn a_directory_that_is_not_empty_stays(bench: &Bench) {
     assert_eq!(bench.names(), ["dir", "dir/file"].map(path));
 }
 
-fn a_directory_stays_with_what_stays_in_it(bench: &Bench) {
+fn a_directory_stays_with_the_entries_that_stay_in_it(bench: &Bench) {
     bench.put_files(&[("dir/deep/file", 1), ("dir/other", 1)]);
     let full = Some(ErrorKind::NotEmpty);
     assert_eq!(remove(&*bench.sink(), &["dir/other", "dir/deep", "dir"]), [None, full, full]);

@@ -24,13 +24,13 @@ pub(super) const CASES: &[Case] = cases![
     times_that_are_not_preserved_are_not_set,
     times_of_directories_and_links_may_be_left_out,
     existing_skips_missing_entries,
-    existing_compares_what_exists,
+    existing_compares_only_files_that_exist,
     ignore_existing_skips_files,
     ignore_existing_creates_missing_entries,
     update_skips_newer_files,
     update_takes_older_files,
     size_only_takes_no_notice_of_times,
-    ignore_times_needs_what_is_the_same,
+    ignore_times_needs_entries_that_are_the_same,
     a_checksum_that_matches_beats_the_time,
     a_checksum_that_differs_beats_the_time,
     a_time_in_the_modify_window_is_the_same,
@@ -189,7 +189,7 @@ fn existing_skips_missing_entries(bench: &Bench) {
     assert_eq!(bench.names(), []);
 }
 
-fn existing_compares_what_exists(bench: &Bench) {
+fn existing_compares_only_files_that_exist(bench: &Bench) {
     let there = bench.file("file", 5);
     let options = options(|options| options.existing = true);
     assert_eq!(after(bench, &there, &options, &there), Ok(Answer::Same));
@@ -243,7 +243,7 @@ fn by_checksum(bench: &Bench, entry: &Arc<Entry>, content: &[u8]) -> Result<Answ
     sink.offer(&[Offer { entry: Arc::clone(entry), digest }]).unwrap().remove(0)
 }
 
-fn ignore_times_needs_what_is_the_same(bench: &Bench) {
+fn ignore_times_needs_entries_that_are_the_same(bench: &Bench) {
     let there = bench.file("file", 5);
     let options = options(|options| options.compare = Compare::Nothing);
     assert_eq!(after(bench, &there, &options, &there), need(false));

@@ -14,7 +14,7 @@ pub(super) const CASES: &[Case] = cases![
     a_later_sink_has_the_slices_of_an_earlier_one if resumes,
     a_file_that_changed_is_not_resumed if resumes,
     a_discarded_file_is_not_resumed,
-    discarding_what_is_not_staged_is_no_error,
+    discarding_a_file_that_is_not_staged_is_no_error,
     a_file_may_be_written_after_it_was_discarded,
 ];
 
@@ -60,7 +60,7 @@ fn a_discarded_file_is_not_resumed(bench: &Bench) {
     assert_eq!(offer(&*bench.sink(), &entry), need(true));
 }
 
-fn discarding_what_is_not_staged_is_no_error(bench: &Bench) {
+fn discarding_a_file_that_is_not_staged_is_no_error(bench: &Bench) {
     bench.put_files(&[("file", 10)]);
     let sink = bench.sink();
     sink.discard(&["file", "gone"].map(super::content::path)).unwrap();

@@ -19,8 +19,8 @@ pub(super) const CASES: &[Case] = cases![
     a_stream_that_ends_with_a_slice_is_whole,
     a_short_stream_is_a_small_file,
     a_stream_without_an_end_has_no_name_and_a_discarded_one_leaves_nothing,
-    what_is_left_of_a_stream_counts_only_if_it_is_the_same if resumes_streams,
-    a_later_sink_completes_what_an_earlier_one_has_stored if resumes_streams,
+    staged_slices_of_a_stream_count_only_if_they_are_the_same if resumes_streams,
+    a_later_sink_completes_the_file_of_an_earlier_one if resumes_streams,
     a_shorter_stream_leaves_nothing_of_a_longer_one if resumes_streams,
     a_stream_does_not_grow_beyond_its_end,
     a_length_that_somebody_made_up_is_refused,
@@ -141,7 +141,7 @@ fn interrupted(bench: &Bench, content: &[u8]) -> bool {
     true
 }
 
-fn what_is_left_of_a_stream_counts_only_if_it_is_the_same(bench: &Bench) {
+fn staged_slices_of_a_stream_count_only_if_they_are_the_same(bench: &Bench) {
     let old = bytes("stream", LEN);
     let mut new = old.clone();
     new[SLICE_LEN as usize + 7] ^= 1;
@@ -163,7 +163,7 @@ fn what_is_left_of_a_stream_counts_only_if_it_is_the_same(bench: &Bench) {
     assert!(bench.content("stream") == new);
 }
 
-fn a_later_sink_completes_what_an_earlier_one_has_stored(bench: &Bench) {
+fn a_later_sink_completes_the_file_of_an_earlier_one(bench: &Bench) {
     // The process of the sink was started again within one put, which sends only the slices without an answer.
     let content = bytes("stream", LEN);
     if !interrupted(bench, &content) {

@@ -12,7 +12,7 @@ fn first_byte(disk: &mut Cache, block: usize) -> u8 {
 }
 
 #[test]
-fn what_was_flushed_survives_a_cut_and_the_rest_is_lost() {
+fn flushed_data_survives_a_cut_and_the_rest_is_lost() {
     let mut disk = disk();
     disk.write(0, &ONE).unwrap();
     disk.flush().unwrap();

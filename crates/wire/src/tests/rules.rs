@@ -98,7 +98,7 @@ fn a_stream_grows_in_whole_slices() {
 }
 
 #[test]
-fn what_is_the_same_is_of_one_slice_of_a_large() {
+fn equal_pages_are_of_one_slice_of_a_large_file() {
     let (one, data) = changed();
     assert_eq!(check::request(&write(one.clone(), data.clone()), CONTENT), Ok(()));
     let refused = |request: &Request, len| assert!(check::request(request, len).is_err(), "{request:?}");
@@ -131,7 +131,7 @@ fn what_is_the_same_is_of_one_slice_of_a_large() {
 }
 
 #[test]
-fn packed_content_is_checked_by_what_it_stands_for() {
+fn packed_content_is_checked_by_its_plain_bytes() {
     let check = |packing: Option<Packing>, len: usize| {
         let request = Request::Write { root: 1, batch: Arc::new(batch()), slices: read(), packing };
         let answer = Response::Read { slices: read(), packing, ended: None };
@@ -148,7 +148,7 @@ fn packed_content_is_checked_by_what_it_stands_for() {
 }
 
 #[test]
-fn batches_name_what_is_there() {
+fn batches_name_only_entries_that_are_there() {
     let refused = |batch: Batch| {
         let count = batch.slices.len();
         let read = read_request(batch.clone());
@@ -214,7 +214,7 @@ fn a_count_that_is_a_lie_takes_no_memory() {
 }
 
 #[test]
-fn what_a_sink_has_ascends_and_is_of_the_file() {
+fn slices_that_a_sink_has_ascend_and_are_of_the_file() {
     let file = haul_core::Entry { len: 20_000_000, ..entry("a", EntryKind::File) };
     let have = |ranges: &[std::ops::Range<u32>]| check::have(&file, ranges).is_ok();
     assert!(have(&[]) && have(&[0..1, 1..2, 4..5]));
@@ -239,7 +239,7 @@ fn a_part_of_a_scan_is_no_larger_than_ours() {
 }
 
 #[test]
-fn what_was_fetched_is_no_more_than_a_batch() {
+fn a_fetch_returns_no_more_than_a_batch() {
     let most = MAX_PAYLOAD as u64;
     let fetched = |wire_bytes, matched_bytes, streams| {
         let outcomes = Vec::new();

@@ -102,7 +102,7 @@ fn the_definitions_with_all_words_are_valid() {
 }
 
 #[test]
-fn accepted_words_mean_what_the_table_says() {
+fn accepted_words_have_the_meaning_of_the_table() {
     for (word, at, name) in names_at() {
         match word.verdict {
             Verdict::Hint(_) => {}

@@ -132,7 +132,7 @@ fn owners_are_found_by_name_if_the_options_say_so() {
 }
 
 #[test]
-fn what_is_not_preserved_is_neither_compared_nor_set() {
+fn metadata_not_preserved_is_neither_compared_nor_set() {
     // On the disk of the build, which has attributes.
     let dir = tempfile::tempdir_in(".").unwrap();
     let all = Preserve::default();

@@ -50,7 +50,7 @@ fn outcome(sink: &LocalSink, content: &[u8], again: bool) -> Result<Outcome> {
 }
 
 #[test]
-fn what_a_killed_process_staged_of_a_complete_file_is_removed() {
+fn a_staged_copy_of_a_complete_file_is_removed_after_a_kill() {
     let dir = tempfile::tempdir().unwrap();
     let root = Root::new(Base::new(dir.path(), b"."), Side::Destination, Arc::default());
     let sink = LocalSink::new(root, SinkOptions::default(), BufferPool::new(1 << 20)).unwrap();

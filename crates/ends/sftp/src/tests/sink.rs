@@ -174,7 +174,7 @@ fn content_that_does_not_match_its_proof_is_not_written() {
 }
 
 #[test]
-fn verification_reads_back_what_was_written() {
+fn verification_reads_back_the_written_bytes() {
     for corrupts in [false, true] {
         let server = Server::default();
         server.world().put_dir("/home/dst");
@@ -264,7 +264,7 @@ fn a_later_run_resumes_at_the_journal() {
 }
 
 #[test]
-fn what_is_read_back_may_come_in_short_answers() {
+fn reading_back_may_get_short_answers() {
     let server = Server::default();
     server.world().put_dir("/home/dst");
     let bytes = bytes_of(LARGE);

@@ -107,7 +107,7 @@ fn batch(source: &dyn Source, names: &[(&str, u32)]) -> Arc<Batch> {
 }
 
 #[test]
-fn lookups_follow_no_link_and_report_what_is_missing() {
+fn lookups_follow_no_link_and_report_missing_entries() {
     let server = world();
     let source = source(&server);
     let found = source.lookup(&[path("a"), path("none"), path("d/link"), path("d/link/x")]).unwrap();

@@ -43,7 +43,7 @@ fn shuttle_files_that_several_threads_publish_are_settled_before_the_run_is_fini
 }
 
 #[test]
-fn shuttle_a_sink_that_ends_settles_what_it_has() {
+fn shuttle_a_sink_that_ends_settles_its_writes() {
     in_many_orders(|| {
         let dir = scratch();
         let model = Model::new(dir.path(), false);
