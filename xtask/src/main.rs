@@ -16,7 +16,7 @@ usage: cargo xtask COMMAND
 
   check                   format, lints, unit tests and layout: two minutes, without root
   layout [CHECK]...       only the layout: cycles, orphans, files, functions, words, clauses, glossary,
-                          layers
+                          promises, layers
   links                   the links of all pages lead to files and headings that exist
   coverage [--require N]  line coverage of the engine and three ends; fails below N percent";
 

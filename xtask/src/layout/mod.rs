@@ -7,6 +7,7 @@ mod layers;
 mod lexer;
 mod modules;
 mod orphans;
+mod promises;
 mod run;
 mod sizes;
 mod source;

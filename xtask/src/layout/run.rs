@@ -8,11 +8,12 @@ use super::cycles::cycles;
 use super::glossary::glossary;
 use super::modules::Crate;
 use super::orphans::orphans;
+use super::promises::promises;
 use super::tree::Tree;
 use super::{layers, sizes, words};
 
 /// The checks, each with its rule.
-pub(crate) const CHECKS: [(&str, &str); 8] = [
+pub(crate) const CHECKS: [(&str, &str); 9] = [
     ("cycles", "no cycle in the graph of `use` between the files of a crate"),
     ("orphans", "every source file is part of its crate"),
     ("files", "no source file over 500 lines"),
@@ -20,6 +21,7 @@ pub(crate) const CHECKS: [(&str, &str); 8] = [
     ("words", "no word that docs/GLOSSARY.md has retired"),
     ("clauses", "no `what` in place of a noun in comments and documents"),
     ("glossary", "at most 40 terms in docs/GLOSSARY.md, in order"),
+    ("promises", "every test that SEMANTICS.md names exists"),
     ("layers", "each crate depends on crates of lower layers only"),
 ];
 
@@ -43,6 +45,7 @@ pub(crate) fn run(root: &Path, chosen: &[&str]) -> io::Result<bool> {
             "words" => words::words(&tree),
             "clauses" => clauses(&tree),
             "glossary" => glossary(&tree),
+            "promises" => promises(&tree),
             _ => layers::layers(&tree),
         };
         println!("{name}: {}: {rule}", if found.is_empty() { "ok" } else { "FAILED" });
