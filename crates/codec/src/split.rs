@@ -39,7 +39,7 @@ enum SplitState<R: BufRead> {
     Ended,
 }
 
-/// The next part of a stream.
+/// The kind of the next frame of a stream.
 enum Next {
     Frame(usize),
     Long,

@@ -9,7 +9,7 @@ use crate::record::{Log, Record};
 /// The algorithm of [`crate::Piece::crc`].
 const CRC: CrcAlgorithm = CrcAlgorithm::Crc32IsoHdlc;
 
-/// The next part of a stream.
+/// How the scanner treats the next bytes of a stream.
 pub(crate) enum Step {
     /// So many bytes to decode.
     Gather(usize),

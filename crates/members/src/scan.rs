@@ -73,7 +73,7 @@ impl Scanner {
             Decoder::Tar(decoder) => decoder.end(self.at)?,
         }
         let packed = self.builder.finish(self.at, frames)?;
-        // Proves that the index can be read.
+        // Checks that the index can be read.
         decode(&packed).map_err(|why| Fault::Damaged(0, why))?;
         Ok(packed)
     }

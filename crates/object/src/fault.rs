@@ -80,7 +80,7 @@ impl Fault {
         Self::new(Class::Nonsense, format!("the answer makes no sense: {cause}"))
     }
 
-    /// A request that cannot be sent because of `what`.
+    /// A request that cannot be sent because of the named part.
     pub(crate) fn unsendable(what: &str) -> Self {
         Self::new(Class::Final, format!("{what} cannot be sent in a request"))
     }

@@ -191,8 +191,8 @@ pub struct FilePages {
 
 impl FilePages {
     /// Checks the pages that `bytes`, read from `offset` of the file, has content of. A bad page is read again with
-    /// `read`, three times and after a pause if the file `is_live`; `bytes` then has the last read. Returns
-    /// whether all pages are good, or need not be.
+    /// `read`, three times and after a pause if the file `is_live`; `bytes` keeps the content of the last read.
+    /// Returns whether all pages are good, or need not be.
     ///
     /// # Errors
     /// Those of `read`.
@@ -242,7 +242,7 @@ impl FilePages {
     }
 
     /// Checks the pages that have content in `runs`, which do not change: their offsets in the file, ascending, and their
-    /// bytes. Zeros are between them. Returns whether all pages are good, or need not be.
+    /// bytes. The gaps between them are zeros. Returns whether all pages are good, or need not be.
     #[must_use]
     pub fn check_runs(&self, runs: &[(u64, &[u8])]) -> bool {
         let size = self.pages.size() as u64;
@@ -287,7 +287,7 @@ impl FilePages {
         *count += 1;
     }
 
-    /// Reads one page and checks it. Its part of `bytes` gets the bytes of this read.
+    /// Reads one page and checks it. Copies the bytes that it reads into `bytes`, where they overlap.
     fn again<E>(
         &self,
         number: u64,

@@ -38,7 +38,7 @@ impl Recognition {
         self.proven.load(Ordering::Relaxed)
     }
 
-    /// The failure of an answer that is `what`, not a store's. If a store has answered before, this is temporary.
+    /// The failure of an answer that is not a store's. If a store has answered before, the failure is temporary.
     pub(crate) fn foreign<S: Signer>(&self, _: &S, head: &Head, what: &str) -> Fault {
         let is_redirect = (300..400).contains(&head.status);
         let answered = match (head.content_type(), head.get("location")) {

@@ -11,7 +11,7 @@ use super::stream_tree::StreamTree;
 use super::window::Fetched;
 use crate::sidecar::Proof;
 
-/// The value that content was checked by.
+/// The digest, checksum or length that content was checked by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checked {
     /// The BLAKE3 digest that haul recorded.

@@ -92,7 +92,7 @@ impl Output {
     }
 
     /// Ends the output after the last write: renames a verified file into place, and removes one whose content is
-    /// wrong. Adds the SHA-256 of the whole file, with the bytes of an earlier run.
+    /// wrong. Adds the SHA-256 of the output, including the bytes of an earlier run.
     ///
     /// # Errors
     /// That of the get, or of the rename.
@@ -144,7 +144,7 @@ impl Output {
         Ok(())
     }
 
-    /// Passes the bytes of an earlier run to `take`; the file position is behind it afterwards.
+    /// Passes the bytes of an earlier run to `take`; the file position is behind them afterwards.
     ///
     /// # Errors
     /// The error of reading the file.

@@ -40,7 +40,7 @@ pub struct GetStatus {
 /// The result of a get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Got {
-    /// The value that the object was checked by; `None` if the reader closed the pipe before the end.
+    /// The kind of the check of the object; `None` if the reader closed the pipe before the end.
     pub checked: Option<Checked>,
     /// Slow ranges that were requested twice.
     pub asked_again: u64,

@@ -32,7 +32,7 @@ const HOLDS_UP_AT_LEAST: Duration = Duration::from_millis(200);
 /// How often slow ranges are looked for.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The stream of which ranges are fetched.
+/// The stream whose ranges are fetched.
 pub(super) trait Ranges: Sync {
     /// The length in bytes.
     fn len(&self) -> u64;

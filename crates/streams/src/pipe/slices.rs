@@ -88,7 +88,7 @@ impl State {
         }
     }
 
-    /// The time after which the stream stands still, if it waits for a slice that is on a connection, and that slice.
+    /// The time until the stream counts as stalled, and the slice that it waits for, if that slice is on a connection.
     fn still_in(&self, now: Instant, waits: bool) -> Option<(Duration, u32)> {
         let is_sent = if waits { self.taken < self.next } else { self.read.contains(&self.taken) };
         let last = self.advanced.filter(|_| is_sent && self.twice != Some(self.taken))?;

@@ -116,7 +116,7 @@ impl Input {
         self.sha256.digest()
     }
 
-    /// The records of the members of the stream.
+    /// Takes the scanner, which has the records of the members of the stream.
     pub(super) fn take_scanner(&mut self) -> Scanner {
         std::mem::take(&mut self.scanner)
     }

@@ -47,7 +47,7 @@ pub struct FileTarget {
     pub path: RelPath,
     /// Where it is written.
     pub sink: Arc<dyn Sink>,
-    /// The same place, to look at the entry of its name.
+    /// The same place, to look up the entry that has the name of the file.
     pub there: Arc<dyn Source>,
     /// Memory for content on its way to the sink.
     pub pool: BufferPool,
@@ -99,7 +99,7 @@ pub struct StoredObject {
 }
 
 impl StoredObject {
-    /// The digest of the output, if that is the stream.
+    /// The digest of the object or file, if its content is the stream itself.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         (self.proof.len == self.len).then_some(self.proof.digest)
