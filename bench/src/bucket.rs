@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::link::{FAR_IP, Link};
-use crate::measure::Side;
-use crate::process::{Place, Running, await_listener, last_lines, run_aside_in};
+use crate::link::{EmulatedLink, FAR_IP};
+use crate::measure::HostProcesses;
+use crate::process::{CommandPlace, RunningCommand, await_listener, last_lines, run_aside_in};
 use crate::programs::which;
 use crate::stop::Stop;
 
@@ -62,18 +62,23 @@ impl BucketAccess {
 }
 
 /// The running store. Killed on drop.
-pub(crate) struct Bucket<'a> {
-    running: Running,
-    link: &'a Link,
+pub(crate) struct BenchStore<'a> {
+    running: RunningCommand,
+    link: &'a EmulatedLink,
     stop: &'a Stop,
     log: PathBuf,
     /// How to connect to it.
     pub(crate) access: BucketAccess,
 }
 
-impl<'a> Bucket<'a> {
+impl<'a> BenchStore<'a> {
     /// Starts the store and waits until it is ready.
-    pub(crate) fn start(dir: &Path, link: &'a Link, far: &Side, stop: &'a Stop) -> Result<Self> {
+    pub(crate) fn start(
+        dir: &Path,
+        link: &'a EmulatedLink,
+        far: &HostProcesses,
+        stop: &'a Stop,
+    ) -> Result<Self> {
         which("rclone").context("rclone is not on the path: it compares what is in the store")?;
         fs::create_dir_all(dir.join("data"))?;
         let at = |name: &str| dir.join(name).display().to_string();
@@ -92,8 +97,8 @@ impl<'a> Bucket<'a> {
         );
         fs::write(at("variables"), variables)?;
         let log = dir.join("store.log");
-        let place = Place { netns: Some(link.far()), side: Some(far), log: &log };
-        let mut running = Running::shell(&server(dir)?, place)?;
+        let place = CommandPlace { netns: Some(link.far()), side: Some(far), log: &log };
+        let mut running = RunningCommand::shell(&server(dir)?, place)?;
         if let Err(error) = await_listener(&mut running, PORT, stop) {
             let said = fs::read_to_string(&log).unwrap_or_default();
             return Err(error.context(format!("the object store: {}", last_lines(&said))));

@@ -12,7 +12,7 @@ use crate::units::{show_rate, show_time};
 
 /// Which way the data goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum DataDirection {
     /// From the near machine to the far one.
     Push,
     /// From the far machine to the near one.
@@ -23,7 +23,7 @@ pub(crate) enum Route {
 
 /// Where the trees are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Store {
+pub(crate) enum TreePlace {
     /// Below `--dir`, by default in memory.
     Memory,
     /// Below `--disk-dir`.
@@ -43,14 +43,14 @@ pub(crate) enum Far {
 
 /// Which side of a copy is behind a file system that answers late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slow {
+pub(crate) enum SlowSide {
     /// The source. Nothing of it is in the caches of the kernel.
     Source(Duration),
     /// The target.
     Target(Duration),
 }
 
-impl Slow {
+impl SlowSide {
     /// The delay of each request.
     pub(crate) fn delay(self) -> Duration {
         match self {
@@ -74,7 +74,7 @@ pub(crate) enum Passes {
 
 /// One case.
 #[derive(Debug)]
-pub(crate) struct Case {
+pub(crate) struct BenchCase {
     /// Its name on the command line.
     pub(crate) name: &'static str,
     /// A description in a few words.
@@ -84,15 +84,15 @@ pub(crate) struct Case {
     /// The data set with `--quick`.
     pub(crate) quick: &'static Dataset,
     /// Where the trees are.
-    pub(crate) store: Store,
+    pub(crate) store: TreePlace,
     /// The direction.
-    pub(crate) route: Route,
+    pub(crate) route: DataDirection,
     /// The link; none for a copy within one machine.
     pub(crate) link: Option<LinkSpec>,
     /// The server at the remote end of the link.
     pub(crate) far: Far,
     /// The side that is slow; `None`: neither.
-    pub(crate) slow: Option<Slow>,
+    pub(crate) slow: Option<SlowSide>,
     /// Which copies are reported.
     pub(crate) passes: Passes,
     /// Names of tools, see [`crate::peers::TOOLS`].
@@ -169,13 +169,13 @@ const fn minutes(count: u64) -> Duration {
 }
 
 /// A push of a database directory. Other cases take each value from here that they do not set.
-const PUSH: Case = Case {
+const PUSH: BenchCase = BenchCase {
     name: "",
     about: "",
     data: &DB,
     quick: &DB_QUICK,
-    store: Store::Memory,
-    route: Route::Push,
+    store: TreePlace::Memory,
+    route: DataDirection::Push,
     link: None,
     far: Far::Machine,
     slow: None,
@@ -185,14 +185,14 @@ const PUSH: Case = Case {
 };
 
 /// Over a link on which packing decides.
-const PACKED: Case = Case { link: mbit(100, 10), tools: PACKING, timeout: minutes(5), ..PUSH };
+const PACKED: BenchCase = BenchCase { link: mbit(100, 10), tools: PACKING, timeout: minutes(5), ..PUSH };
 
 /// Small files onto an SMB share, 4 ms away.
-const SHARED: Case =
-    Case { data: &DEEP, quick: &DEEP_QUICK, link: gbit(1, 4), far: Far::Share, tools: SHARES, ..PUSH };
+const SHARED: BenchCase =
+    BenchCase { data: &DEEP, quick: &DEEP_QUICK, link: gbit(1, 4), far: Far::Share, tools: SHARES, ..PUSH };
 
 /// A stream into an object store.
-const PUT: Case = Case {
+const PUT: BenchCase = BenchCase {
     data: &STREAM,
     quick: &STREAM_QUICK,
     far: Far::Bucket,
@@ -202,33 +202,39 @@ const PUT: Case = Case {
 };
 
 /// A stream out of one.
-const GET: Case = Case { route: Route::Pull, ..PUT };
+const GET: BenchCase = BenchCase { route: DataDirection::Pull, ..PUT };
 
 /// Small files into one.
-const OBJECTS: Case = Case { data: &MANY, quick: &MANY_QUICK, link: gbit(1, 20), ..PUT };
+const OBJECTS: BenchCase = BenchCase { data: &MANY, quick: &MANY_QUICK, link: gbit(1, 20), ..PUT };
 
 /// From one place of a disk to another.
-const ON_DISK: Case =
-    Case { store: Store::Disk, route: Route::Local, tools: LOCAL, timeout: minutes(5), ..PUSH };
+const ON_DISK: BenchCase = BenchCase {
+    store: TreePlace::Disk,
+    route: DataDirection::Local,
+    tools: LOCAL,
+    timeout: minutes(5),
+    ..PUSH
+};
 
 /// From a program here to a program there.
-const PIPE: Case = Case { data: &IMAGE, quick: &IMAGE_QUICK, tools: PIPES, timeout: minutes(5), ..PUSH };
+const PIPE: BenchCase =
+    BenchCase { data: &IMAGE, quick: &IMAGE_QUICK, tools: PIPES, timeout: minutes(5), ..PUSH };
 
 /// How the time and the memory grow with the entries.
-const ENTRIES: Case = Case {
+const ENTRIES: BenchCase = BenchCase {
     quick: &MILLION_QUICK,
-    route: Route::Local,
+    route: DataDirection::Local,
     passes: Passes::Both,
     tools: &["haul", "haul sync", "cp -a"],
     ..PUSH
 };
 
 /// Onto a file system that answers late, in folders.
-const MOUNT: Case = Case {
+const MOUNT: BenchCase = BenchCase {
     data: &MANY,
     quick: &MANY_QUICK,
-    route: Route::Local,
-    slow: Some(Slow::Target(MS2)),
+    route: DataDirection::Local,
+    slow: Some(SlowSide::Target(MS2)),
     tools: MOUNTED,
     ..PUSH
 };
@@ -236,67 +242,72 @@ const MOUNT: Case = Case {
 const MS2: Duration = Duration::from_millis(2);
 
 /// All cases.
-pub(crate) static CASES: &[Case] = &[
-    Case { name: "wan1g", about: "a database directory of 2 GB over a long line", link: gbit(1, 60), ..PUSH },
-    Case { name: "wan5g", about: "the same over a long and fast line", link: gbit(5, 60), ..PUSH },
-    Case {
+pub(crate) static CASES: &[BenchCase] = &[
+    BenchCase {
+        name: "wan1g",
+        about: "a database directory of 2 GB over a long line",
+        link: gbit(1, 60),
+        ..PUSH
+    },
+    BenchCase { name: "wan5g", about: "the same over a long and fast line", link: gbit(5, 60), ..PUSH },
+    BenchCase {
         name: "loss1g",
         about: "the same over a long line that loses one segment in ten thousand",
         link: lossy(1, 100, 0.0001),
         ..PUSH
     },
-    Case {
+    BenchCase {
         name: "pull5g",
         about: "as wan5g, from the far machine to the near one",
-        route: Route::Pull,
+        route: DataDirection::Pull,
         link: gbit(5, 60),
         ..PUSH
     },
-    Case {
+    BenchCase {
         name: "text100m",
         about: "one log of 738 MB over a slow line",
         data: &LOG,
         quick: &LOG_QUICK,
         ..PACKED
     },
-    Case {
+    BenchCase {
         name: "textpull100m",
         about: "as text100m, from the far machine to the near one",
         data: &LOG,
         quick: &LOG_QUICK,
-        route: Route::Pull,
+        route: DataDirection::Pull,
         ..PACKED
     },
-    Case {
+    BenchCase {
         name: "noise100m",
         about: "200 MB that nothing makes smaller over a slow line",
         data: &NOISE_FILE,
         quick: &NOISE_FILE_QUICK,
         ..PACKED
     },
-    Case {
+    BenchCase {
         name: "lan",
         about: "the same without delay: what the tools cost",
         link: gbit(40, 0),
         timeout: minutes(5),
         ..PUSH
     },
-    Case {
+    BenchCase {
         name: "local",
         about: "one file of 1 GB and 12,200 small ones on one disk",
         data: &MIXED,
         quick: &MIXED_QUICK,
         ..ON_DISK
     },
-    Case {
+    BenchCase {
         name: "local-small",
         about: "12,200 small files in 122 folders on one disk",
         data: &MANY,
         quick: &MANY_QUICK,
         ..ON_DISK
     },
-    Case { name: "local-db", about: "a database directory of 2 GB on one disk", ..ON_DISK },
-    Case {
+    BenchCase { name: "local-db", about: "a database directory of 2 GB on one disk", ..ON_DISK },
+    BenchCase {
         name: "nothing",
         about: "122,000 small files that are all there already, over a long line",
         data: &SMALL,
@@ -306,7 +317,7 @@ pub(crate) static CASES: &[Case] = &[
         tools: &["haul", "rsync"],
         ..PUSH
     },
-    Case {
+    BenchCase {
         name: "delta",
         about: "one file of 1 GiB of which 1 % of the 16 KiB pages changed, over a long line",
         data: &IMAGE,
@@ -317,18 +328,28 @@ pub(crate) static CASES: &[Case] = &[
         timeout: minutes(5),
         ..PUSH
     },
-    Case {
+    BenchCase {
         name: "put5g",
         about: "800 MB into an object store over a long and fast line",
         link: gbit(5, 60),
         ..PUT
     },
-    Case { name: "get5g", about: "the same out of it, to a pipe", link: gbit(5, 60), ..GET },
-    Case { name: "put1g", about: "800 MB into an object store over a long line", link: gbit(1, 60), ..PUT },
-    Case { name: "get1g", about: "the same out of it, to a pipe", link: gbit(1, 60), ..GET },
-    Case { name: "put-lan", about: "800 MB into an object store without delay", link: gbit(40, 0), ..PUT },
-    Case { name: "get-lan", about: "the same out of it, to a pipe", link: gbit(40, 0), ..GET },
-    Case {
+    BenchCase { name: "get5g", about: "the same out of it, to a pipe", link: gbit(5, 60), ..GET },
+    BenchCase {
+        name: "put1g",
+        about: "800 MB into an object store over a long line",
+        link: gbit(1, 60),
+        ..PUT
+    },
+    BenchCase { name: "get1g", about: "the same out of it, to a pipe", link: gbit(1, 60), ..GET },
+    BenchCase {
+        name: "put-lan",
+        about: "800 MB into an object store without delay",
+        link: gbit(40, 0),
+        ..PUT
+    },
+    BenchCase { name: "get-lan", about: "the same out of it, to a pipe", link: gbit(40, 0), ..GET },
+    BenchCase {
         name: "pipe100m",
         about: "738 MB of database pages from a program here to a program there",
         data: &TABLE,
@@ -336,19 +357,24 @@ pub(crate) static CASES: &[Case] = &[
         link: mbit(100, 10),
         ..PIPE
     },
-    Case { name: "pipe1g", about: "1 GiB of database pages over a long line", link: gbit(1, 60), ..PIPE },
-    Case { name: "pipe5g", about: "the same over a long and fast line", link: gbit(5, 60), ..PIPE },
-    Case { name: "pipe-lan", about: "the same without delay", link: gbit(40, 0), ..PIPE },
-    Case {
+    BenchCase {
+        name: "pipe1g",
+        about: "1 GiB of database pages over a long line",
+        link: gbit(1, 60),
+        ..PIPE
+    },
+    BenchCase { name: "pipe5g", about: "the same over a long and fast line", link: gbit(5, 60), ..PIPE },
+    BenchCase { name: "pipe-lan", about: "the same without delay", link: gbit(40, 0), ..PIPE },
+    BenchCase {
         name: "pipepull5g",
         about: "from a program there to a program here",
-        route: Route::Pull,
+        route: DataDirection::Pull,
         link: gbit(5, 60),
         ..PIPE
     },
-    Case { name: "smb-up", about: "8,000 files of 1 to 4 KiB onto an SMB share, 4 ms away", ..SHARED },
-    Case { name: "smb-down", about: "the same from it", route: Route::Pull, ..SHARED },
-    Case {
+    BenchCase { name: "smb-up", about: "8,000 files of 1 to 4 KiB onto an SMB share, 4 ms away", ..SHARED },
+    BenchCase { name: "smb-down", about: "the same from it", route: DataDirection::Pull, ..SHARED },
+    BenchCase {
         name: "smb-again",
         about: "12,200 files onto an SMB share that has them, 4 ms away",
         data: &MANY,
@@ -356,51 +382,51 @@ pub(crate) static CASES: &[Case] = &[
         passes: Passes::Again,
         ..SHARED
     },
-    Case {
+    BenchCase {
         name: "smb1g",
         about: "a file of 1 GiB onto an SMB share, 4 ms away",
         data: &GIBIBYTE,
         quick: &NOISE_FILE_QUICK,
         ..SHARED
     },
-    Case { name: "objects-up", about: "12,200 small files into an object store", ..OBJECTS },
-    Case { name: "objects-down", about: "the same out of it", route: Route::Pull, ..OBJECTS },
-    Case {
+    BenchCase { name: "objects-up", about: "12,200 small files into an object store", ..OBJECTS },
+    BenchCase { name: "objects-down", about: "the same out of it", route: DataDirection::Pull, ..OBJECTS },
+    BenchCase {
         name: "ten-thousand",
         about: "10,000 tiny files within one machine, and once more",
         data: &TEN_THOUSAND,
         ..ENTRIES
     },
-    Case { name: "hundred-thousand", about: "100,000 of them", data: &HUNDRED_THOUSAND, ..ENTRIES },
-    Case { name: "million", about: "1,000,000 of them", data: &MILLION, ..ENTRIES },
-    Case { name: "huge-folder", about: "1,000,000 of them in one folder", data: &ONE_FOLDER, ..ENTRIES },
-    Case {
+    BenchCase { name: "hundred-thousand", about: "100,000 of them", data: &HUNDRED_THOUSAND, ..ENTRIES },
+    BenchCase { name: "million", about: "1,000,000 of them", data: &MILLION, ..ENTRIES },
+    BenchCase { name: "huge-folder", about: "1,000,000 of them in one folder", data: &ONE_FOLDER, ..ENTRIES },
+    BenchCase {
         name: "small-slow",
         about: "12,200 small files in 122 folders onto a file system that takes 2 ms for each request",
         ..MOUNT
     },
-    Case {
+    BenchCase {
         name: "small-cold",
         about: "the same from such a file system",
-        slow: Some(Slow::Source(MS2)),
+        slow: Some(SlowSide::Source(MS2)),
         ..MOUNT
     },
-    Case {
+    BenchCase {
         name: "small-again",
         about: "the same onto such a file system, where all is there already",
         passes: Passes::Again,
         tools: &["haul", "fpsync -n 32", "rclone local", "rsync"],
         ..MOUNT
     },
-    Case {
+    BenchCase {
         name: "deep-slow",
         about: "8,000 smaller files in a deep tree onto a file system that takes 0.7 ms for each request",
         data: &DEEP,
         quick: &DEEP_QUICK,
-        slow: Some(Slow::Target(Duration::from_micros(700))),
+        slow: Some(SlowSide::Target(Duration::from_micros(700))),
         ..MOUNT
     },
-    Case {
+    BenchCase {
         name: "wide-slow",
         about: "12,200 small files in one folder onto a file system that takes 2 ms for each request",
         data: &WIDE,
@@ -410,7 +436,7 @@ pub(crate) static CASES: &[Case] = &[
     },
 ];
 
-impl Case {
+impl BenchCase {
     /// The case of that name.
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
         CASES.iter().find(|case| case.name == name)
@@ -433,9 +459,9 @@ impl Case {
     /// The way in a few words: `push, 1 Gbit/s, 60 ms`.
     pub(crate) fn way(&self, quick: bool) -> String {
         let route = match self.route {
-            Route::Push => "push",
-            Route::Pull => "pull",
-            Route::Local => "local",
+            DataDirection::Push => "push",
+            DataDirection::Pull => "pull",
+            DataDirection::Local => "local",
         };
         match self.link(quick) {
             Some(link) => {
@@ -446,8 +472,8 @@ impl Case {
                 format!("{route}, {}, {}{loss}", show_rate(link.rate), show_time(link.rtt))
             }
             None => match self.slow {
-                Some(Slow::Source(delay)) => format!("{route}, the source takes {}", show_time(delay)),
-                Some(Slow::Target(delay)) => format!("{route}, the target takes {}", show_time(delay)),
+                Some(SlowSide::Source(delay)) => format!("{route}, the source takes {}", show_time(delay)),
+                Some(SlowSide::Target(delay)) => format!("{route}, the target takes {}", show_time(delay)),
                 None => route.to_owned(),
             },
         }
@@ -462,8 +488,8 @@ mod tests {
     #[test]
     fn the_table_is_sound() {
         for case in CASES {
-            assert!(std::ptr::eq(Case::named(case.name).unwrap(), case), "{} is there twice", case.name);
-            assert_eq!(case.route == Route::Local, case.link.is_none(), "{}", case.name);
+            assert!(std::ptr::eq(BenchCase::named(case.name).unwrap(), case), "{} is there twice", case.name);
+            assert_eq!(case.route == DataDirection::Local, case.link.is_none(), "{}", case.name);
             for tool in case.tools {
                 assert!(tool_named(tool).is_some(), "{} names {tool}", case.name);
             }

@@ -1,8 +1,8 @@
 //! The commands of object-store clients for streams and trees.
 
 use crate::bucket::BucketAccess;
-use crate::cases::Route;
-use crate::tool::{Job, Plan, near};
+use crate::cases::DataDirection;
+use crate::tool::{BenchCopy, CopyCommands, near};
 
 /// The commands of one client.
 struct Words {
@@ -15,25 +15,25 @@ struct Words {
 }
 
 /// The plan for a job with a bucket: a stream if the source is a single file.
-fn plan(job: &Job, words: impl Fn(&str, &str) -> Words) -> Option<Plan> {
+fn plan(job: &BenchCopy, words: impl Fn(&str, &str) -> Words) -> Option<CopyCommands> {
     let bucket = job.bucket?;
     let (source, target) = (job.source, job.target);
     let command = match (job.route, job.file) {
-        (Route::Push, Some(file)) => {
+        (DataDirection::Push, Some(file)) => {
             format!("cat {source}/{file} | {}", words("", &format!("{target}/{file}")).put)
         }
-        (Route::Pull, Some(file)) => {
+        (DataDirection::Pull, Some(file)) => {
             let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
             let get = words(&format!("{source}/{file}"), "").get;
             format!("mkdir -p {target}/{folder} && {get} | cat > {target}/{file}")
         }
-        (Route::Push | Route::Pull, None) => words(source, target).tree,
-        (Route::Local, _) => return None,
+        (DataDirection::Push | DataDirection::Pull, None) => words(source, target).tree,
+        (DataDirection::Local, _) => return None,
     };
     near(bucket.with(&command))
 }
 
-pub(crate) fn haul(job: &Job) -> Option<Plan> {
+pub(crate) fn haul(job: &BenchCopy) -> Option<CopyCommands> {
     let (haul, more) = (job.haul, job.haul_args);
     plan(job, |source, target| Words {
         put: format!("{haul} put -q {more} {target}"),
@@ -42,7 +42,7 @@ pub(crate) fn haul(job: &Job) -> Option<Plan> {
     })
 }
 
-pub(crate) fn aws(job: &Job) -> Option<Plan> {
+pub(crate) fn aws(job: &BenchCopy) -> Option<CopyCommands> {
     plan(job, |source, target| Words {
         put: format!("aws s3 cp --quiet - {target}"),
         get: format!("aws s3 cp --quiet {source} -"),
@@ -50,7 +50,7 @@ pub(crate) fn aws(job: &Job) -> Option<Plan> {
     })
 }
 
-pub(crate) fn s5cmd(job: &Job) -> Option<Plan> {
+pub(crate) fn s5cmd(job: &BenchCopy) -> Option<CopyCommands> {
     plan(job, |source, target| {
         let from = if source.starts_with("s3://") { format!("'{source}/*'") } else { format!("{source}/") };
         Words {
@@ -66,7 +66,7 @@ fn named(place: &str, other: impl Fn(&str) -> String) -> String {
     if place.starts_with("s3://") { other(place) } else { place.to_owned() }
 }
 
-pub(crate) fn rclone(job: &Job) -> Option<Plan> {
+pub(crate) fn rclone(job: &BenchCopy) -> Option<CopyCommands> {
     plan(job, |source, target| {
         let (from, to) = (named(source, BucketAccess::rclone), named(target, BucketAccess::rclone));
         Words {
@@ -77,7 +77,7 @@ pub(crate) fn rclone(job: &Job) -> Option<Plan> {
     })
 }
 
-pub(crate) fn mc(job: &Job) -> Option<Plan> {
+pub(crate) fn mc(job: &BenchCopy) -> Option<CopyCommands> {
     plan(job, |source, target| {
         let at = |place: &str| place.replacen("s3://", "bench/", 1);
         let (from, to) = (named(source, at), named(target, at));

@@ -15,7 +15,7 @@ use crate::stop::Stop;
 
 /// The content of a file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Content {
+pub(crate) enum FileContent {
     /// Pages of rows as a database has them; zstd halves them.
     Pages,
     /// Random bytes.
@@ -26,7 +26,7 @@ pub(crate) enum Content {
 
 /// Some files of one kind.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct FileGroup {
     /// Folder below the top of the tree.
     pub(crate) folder: &'static str,
     /// How many files.
@@ -38,7 +38,7 @@ pub(crate) struct Group {
     /// Smallest and largest file.
     pub(crate) size: (u64, u64),
     /// The content of the files.
-    pub(crate) content: Content,
+    pub(crate) content: FileContent,
 }
 
 /// A tree of files.
@@ -47,12 +47,12 @@ pub(crate) struct Dataset {
     /// Its name, also that of its folder.
     pub(crate) name: &'static str,
     /// Its groups of files.
-    pub(crate) groups: &'static [Group],
+    pub(crate) groups: &'static [FileGroup],
 }
 
 /// The size of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Extent {
+pub(crate) struct TreeSize {
     /// Regular files.
     pub(crate) files: u64,
     /// Folders, without the top.
@@ -62,11 +62,11 @@ pub(crate) struct Extent {
 }
 
 /// A tree on disk.
-pub(crate) struct Tree {
+pub(crate) struct DatasetTree {
     /// Its top folder.
     pub(crate) path: PathBuf,
     /// Its size.
-    pub(crate) extent: Extent,
+    pub(crate) extent: TreeSize,
 }
 
 const MB: u64 = 1_000_000;
@@ -77,134 +77,140 @@ const fn group(
     files: usize,
     per_folder: usize,
     size: (u64, u64),
-    content: Content,
-) -> Group {
-    Group { folder, files, per_folder, levels: 0, size, content }
+    content: FileContent,
+) -> FileGroup {
+    FileGroup { folder, files, per_folder, levels: 0, size, content }
 }
 
 /// A database directory of 2 GB.
 pub(crate) const DB: Dataset = Dataset {
     name: "db",
     groups: &[
-        group("base", 1, 0, (1000 * MB, 1000 * MB), Content::Pages),
-        group("index", 1, 0, (390 * MB, 390 * MB), Content::Pages),
-        group("blobs", 1, 0, (190 * MB, 190 * MB), Content::Random),
-        group("log", 20, 0, (16 * MB, 16 * MB), Content::Pages),
-        group("tables", 1000, 100, (4 * KB, 128 * KB), Content::Pages),
+        group("base", 1, 0, (1000 * MB, 1000 * MB), FileContent::Pages),
+        group("index", 1, 0, (390 * MB, 390 * MB), FileContent::Pages),
+        group("blobs", 1, 0, (190 * MB, 190 * MB), FileContent::Random),
+        group("log", 20, 0, (16 * MB, 16 * MB), FileContent::Pages),
+        group("tables", 1000, 100, (4 * KB, 128 * KB), FileContent::Pages),
     ],
 };
 /// The same, small.
 pub(crate) const DB_QUICK: Dataset = Dataset {
     name: "db-quick",
     groups: &[
-        group("base", 1, 0, (8 * MB, 8 * MB), Content::Pages),
-        group("index", 1, 0, (4 * MB, 4 * MB), Content::Pages),
-        group("blobs", 1, 0, (2 * MB, 2 * MB), Content::Random),
-        group("log", 4, 0, (MB, MB), Content::Pages),
-        group("tables", 20, 10, (4 * KB, 128 * KB), Content::Pages),
+        group("base", 1, 0, (8 * MB, 8 * MB), FileContent::Pages),
+        group("index", 1, 0, (4 * MB, 4 * MB), FileContent::Pages),
+        group("blobs", 1, 0, (2 * MB, 2 * MB), FileContent::Random),
+        group("log", 4, 0, (MB, MB), FileContent::Pages),
+        group("tables", 20, 10, (4 * KB, 128 * KB), FileContent::Pages),
     ],
 };
 /// One large file beside many small ones.
 pub(crate) const MIXED: Dataset = Dataset {
     name: "mixed",
     groups: &[
-        group("big", 1, 0, (1000 * MB, 1000 * MB), Content::Pages),
-        group("small", 12_200, 100, (1 << 10, 16 << 10), Content::Pages),
+        group("big", 1, 0, (1000 * MB, 1000 * MB), FileContent::Pages),
+        group("small", 12_200, 100, (1 << 10, 16 << 10), FileContent::Pages),
     ],
 };
 /// The same, small.
 pub(crate) const MIXED_QUICK: Dataset = Dataset {
     name: "mixed-quick",
     groups: &[
-        group("big", 1, 0, (10 * MB, 10 * MB), Content::Pages),
-        group("small", 200, 20, (1 << 10, 16 << 10), Content::Pages),
+        group("big", 1, 0, (10 * MB, 10 * MB), FileContent::Pages),
+        group("small", 200, 20, (1 << 10, 16 << 10), FileContent::Pages),
     ],
 };
 /// Many small files.
 pub(crate) const SMALL: Dataset =
-    Dataset { name: "small", groups: &[group("files", 122_000, 100, (64, 4096), Content::Pages)] };
+    Dataset { name: "small", groups: &[group("files", 122_000, 100, (64, 4096), FileContent::Pages)] };
 /// The same, fewer.
 pub(crate) const SMALL_QUICK: Dataset =
-    Dataset { name: "small-quick", groups: &[group("files", 1_000, 100, (64, 4096), Content::Pages)] };
+    Dataset { name: "small-quick", groups: &[group("files", 1_000, 100, (64, 4096), FileContent::Pages)] };
 /// Tiny files, as many as it says.
 pub(crate) const TEN_THOUSAND: Dataset =
-    Dataset { name: "ten-thousand", groups: &[group("files", 10_000, 1000, (1, 256), Content::Pages)] };
+    Dataset { name: "ten-thousand", groups: &[group("files", 10_000, 1000, (1, 256), FileContent::Pages)] };
 /// Ten times as many.
-pub(crate) const HUNDRED_THOUSAND: Dataset =
-    Dataset { name: "hundred-thousand", groups: &[group("files", 100_000, 1000, (1, 256), Content::Pages)] };
+pub(crate) const HUNDRED_THOUSAND: Dataset = Dataset {
+    name: "hundred-thousand",
+    groups: &[group("files", 100_000, 1000, (1, 256), FileContent::Pages)],
+};
 /// A million of them in one folder.
 pub(crate) const ONE_FOLDER: Dataset =
-    Dataset { name: "one-folder", groups: &[group("files", 1_000_000, 0, (1, 256), Content::Pages)] };
+    Dataset { name: "one-folder", groups: &[group("files", 1_000_000, 0, (1, 256), FileContent::Pages)] };
 /// A million files.
 pub(crate) const MILLION: Dataset =
-    Dataset { name: "million", groups: &[group("files", 1_000_000, 1000, (1, 256), Content::Pages)] };
+    Dataset { name: "million", groups: &[group("files", 1_000_000, 1000, (1, 256), FileContent::Pages)] };
 /// The same, fewer.
 pub(crate) const MILLION_QUICK: Dataset =
-    Dataset { name: "million-quick", groups: &[group("files", 2_000, 1000, (1, 256), Content::Pages)] };
+    Dataset { name: "million-quick", groups: &[group("files", 2_000, 1000, (1, 256), FileContent::Pages)] };
 
 /// One log of 738 MB.
 pub(crate) const LOG: Dataset =
-    Dataset { name: "text", groups: &[group("log", 1, 0, (738 * MB, 738 * MB), Content::Text)] };
+    Dataset { name: "text", groups: &[group("log", 1, 0, (738 * MB, 738 * MB), FileContent::Text)] };
 /// The same, small.
 pub(crate) const LOG_QUICK: Dataset =
-    Dataset { name: "text-quick", groups: &[group("log", 1, 0, (20 * MB, 20 * MB), Content::Text)] };
+    Dataset { name: "text-quick", groups: &[group("log", 1, 0, (20 * MB, 20 * MB), FileContent::Text)] };
 /// One file that nothing makes smaller.
 pub(crate) const NOISE_FILE: Dataset =
-    Dataset { name: "noise", groups: &[group("blob", 1, 0, (200 * MB, 200 * MB), Content::Random)] };
+    Dataset { name: "noise", groups: &[group("blob", 1, 0, (200 * MB, 200 * MB), FileContent::Random)] };
 /// The same, small.
 pub(crate) const NOISE_FILE_QUICK: Dataset =
-    Dataset { name: "noise-quick", groups: &[group("blob", 1, 0, (4 * MB, 4 * MB), Content::Random)] };
+    Dataset { name: "noise-quick", groups: &[group("blob", 1, 0, (4 * MB, 4 * MB), FileContent::Random)] };
 
 /// One large file.
 pub(crate) const GIBIBYTE: Dataset =
-    Dataset { name: "gibibyte", groups: &[group("blob", 1, 0, (1 << 30, 1 << 30), Content::Random)] };
+    Dataset { name: "gibibyte", groups: &[group("blob", 1, 0, (1 << 30, 1 << 30), FileContent::Random)] };
 
 /// A stream that nothing makes smaller.
 pub(crate) const STREAM: Dataset =
-    Dataset { name: "stream", groups: &[group("blob", 1, 0, (800 * MB, 800 * MB), Content::Random)] };
+    Dataset { name: "stream", groups: &[group("blob", 1, 0, (800 * MB, 800 * MB), FileContent::Random)] };
 /// The same, small.
 pub(crate) const STREAM_QUICK: Dataset =
-    Dataset { name: "stream-quick", groups: &[group("blob", 1, 0, (30 * MB, 30 * MB), Content::Random)] };
+    Dataset { name: "stream-quick", groups: &[group("blob", 1, 0, (30 * MB, 30 * MB), FileContent::Random)] };
 
 /// One table of 738 MB.
 pub(crate) const TABLE: Dataset =
-    Dataset { name: "table", groups: &[group("table", 1, 0, (738 * MB, 738 * MB), Content::Pages)] };
+    Dataset { name: "table", groups: &[group("table", 1, 0, (738 * MB, 738 * MB), FileContent::Pages)] };
 /// The same, small.
 pub(crate) const TABLE_QUICK: Dataset =
-    Dataset { name: "table-quick", groups: &[group("table", 1, 0, (20 * MB, 20 * MB), Content::Pages)] };
+    Dataset { name: "table-quick", groups: &[group("table", 1, 0, (20 * MB, 20 * MB), FileContent::Pages)] };
 
 /// One image of a disk.
 pub(crate) const IMAGE: Dataset =
-    Dataset { name: "image", groups: &[group("disk", 1, 0, (1 << 30, 1 << 30), Content::Pages)] };
+    Dataset { name: "image", groups: &[group("disk", 1, 0, (1 << 30, 1 << 30), FileContent::Pages)] };
 /// The same, small.
 pub(crate) const IMAGE_QUICK: Dataset =
-    Dataset { name: "image-quick", groups: &[group("disk", 1, 0, (20 << 20, 20 << 20), Content::Pages)] };
+    Dataset { name: "image-quick", groups: &[group("disk", 1, 0, (20 << 20, 20 << 20), FileContent::Pages)] };
 
-const NESTED: Group = Group {
+const NESTED: FileGroup = FileGroup {
     folder: "files",
     files: 8_000,
     per_folder: 8,
     levels: 5,
     size: (1 << 10, 4 << 10),
-    content: Content::Pages,
+    content: FileContent::Pages,
 };
 /// As many small files as a mail server's folder has.
 pub(crate) const MANY: Dataset =
-    Dataset { name: "many", groups: &[group("files", 12_200, 100, (1 << 10, 16 << 10), Content::Pages)] };
+    Dataset { name: "many", groups: &[group("files", 12_200, 100, (1 << 10, 16 << 10), FileContent::Pages)] };
 /// The same, fewer.
-pub(crate) const MANY_QUICK: Dataset =
-    Dataset { name: "many-quick", groups: &[group("files", 400, 50, (1 << 10, 16 << 10), Content::Pages)] };
+pub(crate) const MANY_QUICK: Dataset = Dataset {
+    name: "many-quick",
+    groups: &[group("files", 400, 50, (1 << 10, 16 << 10), FileContent::Pages)],
+};
 /// Small files in a deep tree of a thousand folders.
 pub(crate) const DEEP: Dataset = Dataset { name: "deep", groups: &[NESTED] };
 /// The same, fewer.
 pub(crate) const DEEP_QUICK: Dataset =
-    Dataset { name: "deep-quick", groups: &[Group { files: 200, ..NESTED }] };
+    Dataset { name: "deep-quick", groups: &[FileGroup { files: 200, ..NESTED }] };
 /// Small files in one folder.
 pub(crate) const WIDE: Dataset =
-    Dataset { name: "wide", groups: &[group("files", 12_200, 0, (1 << 10, 16 << 10), Content::Pages)] };
+    Dataset { name: "wide", groups: &[group("files", 12_200, 0, (1 << 10, 16 << 10), FileContent::Pages)] };
 /// The same, fewer.
-pub(crate) const WIDE_QUICK: Dataset =
-    Dataset { name: "wide-quick", groups: &[group("files", 300, 0, (1 << 10, 16 << 10), Content::Pages)] };
+pub(crate) const WIDE_QUICK: Dataset = Dataset {
+    name: "wide-quick",
+    groups: &[group("files", 300, 0, (1 << 10, 16 << 10), FileContent::Pages)],
+};
 
 /// Folders in each folder of a deep tree.
 const FORK: usize = 4;
@@ -218,7 +224,7 @@ const ROW: usize = 128;
 const NOISE: usize = 58;
 const CHUNK: usize = 128 * PAGE;
 
-impl Group {
+impl FileGroup {
     /// The names on the way to the numbered folder.
     fn place(&self, number: usize) -> Vec<String> {
         if self.levels == 0 {
@@ -232,19 +238,19 @@ impl Dataset {
     /// The path of its only file, if it has no other.
     pub(crate) fn only_file(&self) -> Option<String> {
         match self.groups {
-            [Group { files: 1, folder, per_folder: 0, .. }] => Some(format!("{folder}/000000.dat")),
+            [FileGroup { files: 1, folder, per_folder: 0, .. }] => Some(format!("{folder}/000000.dat")),
             _ => None,
         }
     }
 
     /// About how many bytes the tree takes on disk, files in whole blocks and their inodes.
     pub(crate) fn footprint(&self) -> u64 {
-        let one = |g: &Group| g.files as u64 * ((g.size.0 + g.size.1) / 2 / 4096 + 2) * 4096;
+        let one = |g: &FileGroup| g.files as u64 * ((g.size.0 + g.size.1) / 2 / 4096 + 2) * 4096;
         self.groups.iter().map(one).sum()
     }
 
     /// The tree below `base`, made now unless it is there from an earlier run.
-    pub(crate) fn prepare(&self, base: &Path, stop: &Stop) -> Result<Tree> {
+    pub(crate) fn prepare(&self, base: &Path, stop: &Stop) -> Result<DatasetTree> {
         let path = base.join(format!("{}-v{VERSION}", self.name));
         let note = base.join(format!("{}-v{VERSION}.json", self.name));
         fs::create_dir_all(base).with_context(|| format!("cannot make {}", base.display()))?;
@@ -254,7 +260,7 @@ impl Dataset {
             && let Ok(text) = fs::read(&note)
             && let Ok(extent) = serde_json::from_slice(&text)
         {
-            return Ok(Tree { path, extent });
+            return Ok(DatasetTree { path, extent });
         }
         eprintln!("making the data set {} in {}", self.name, path.display());
         let half_made = base.join(format!("{}-unfinished", self.name));
@@ -267,11 +273,11 @@ impl Dataset {
             self.make(&half_made, stop).with_context(|| format!("cannot make the data set {}", self.name))?;
         fs::rename(&half_made, &path)?;
         fs::write(&note, serde_json::to_vec(&extent)?)?;
-        Ok(Tree { path, extent })
+        Ok(DatasetTree { path, extent })
     }
 
-    fn make(&self, top: &Path, stop: &Stop) -> Result<Extent> {
-        let mut extent = Extent::default();
+    fn make(&self, top: &Path, stop: &Stop) -> Result<TreeSize> {
+        let mut extent = TreeSize::default();
         let mut folders = vec![top.to_owned()];
         fs::create_dir_all(top)?;
         let mut filler = Filler::new();
@@ -355,7 +361,7 @@ impl Filler {
         &mut self,
         path: &Path,
         size: u64,
-        content: Content,
+        content: FileContent,
         random: &mut ChaCha8Rng,
         number: u64,
     ) -> Result<()> {
@@ -365,15 +371,15 @@ impl Filler {
             let length = left.min(CHUNK as u64) as usize;
             let part = &mut self.buffer[..length];
             match content {
-                Content::Random => random.fill_bytes(part),
-                Content::Pages => {
+                FileContent::Random => random.fill_bytes(part),
+                FileContent::Pages => {
                     random.fill_bytes(part);
                     for row in part.chunks_mut(ROW) {
                         self.rows += 1;
                         shape_row(row, self.rows);
                     }
                 }
-                Content::Text => write_lines(part, random, &mut self.rows),
+                FileContent::Text => write_lines(part, random, &mut self.rows),
             }
             file.write_all(part)?;
             left -= length as u64;
@@ -461,9 +467,9 @@ mod tests {
         const SET: Dataset = Dataset {
             name: "tiny",
             groups: &[
-                group("a", 5, 2, (1, 300_000), Content::Pages),
-                group("b", 1, 0, (99, 99), Content::Random),
-                group("c", 1, 0, (300_000, 300_000), Content::Text),
+                group("a", 5, 2, (1, 300_000), FileContent::Pages),
+                group("b", 1, 0, (99, 99), FileContent::Random),
+                group("c", 1, 0, (300_000, 300_000), FileContent::Text),
             ],
         };
         let tree = SET.prepare(&base, &stop).unwrap();

@@ -9,12 +9,12 @@ use clap::Args;
 use serde::Deserialize;
 
 use crate::dataset::{Dataset, GIBIBYTE, MIXED, SMALL};
-use crate::leftovers::Scratch;
-use crate::link::{Link, LinkSpec, TcpSpec};
-use crate::measure::Side;
+use crate::leftovers::BenchScratch;
+use crate::link::{EmulatedLink, LinkSpec, TcpSpec};
+use crate::measure::HostProcesses;
 use crate::process::run_aside_in;
 use crate::run::utf8;
-use crate::sshd::Sshd;
+use crate::sshd::BenchSshd;
 use crate::stop::Stop;
 use crate::units::{parse_rate, parse_time};
 
@@ -57,7 +57,7 @@ pub(crate) struct EtaArgs {
 pub(crate) fn judge_file(path: &Path) -> Result<()> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     head();
-    Run::parse(&text)?.print(&path.display().to_string());
+    PredictedRun::parse(&text)?.print(&path.display().to_string());
     Ok(())
 }
 
@@ -78,10 +78,10 @@ pub(crate) fn run(args: &EtaArgs, haul: &str, stop: &Stop) -> Result<()> {
 
 fn run_tree(args: &EtaArgs, haul: &str, stop: &Stop, tree: &Dataset, rate: u64) -> Result<()> {
     let made = tree.prepare(&args.dir, stop)?;
-    let scratch = Scratch::new(&args.dir)?;
-    let link = Link::new(&LinkSpec::new(rate, args.rtt), &TcpSpec::default())?;
-    let remote = Side::new(None, "far");
-    let sshd = Sshd::start(&scratch.path().join("far"), &link, &remote, stop)?;
+    let scratch = BenchScratch::new(&args.dir)?;
+    let link = EmulatedLink::new(&LinkSpec::new(rate, args.rtt), &TcpSpec::default())?;
+    let remote = HostProcesses::new(None, "far");
+    let sshd = BenchSshd::start(&scratch.path().join("far"), &link, &remote, stop)?;
     let (log, shell, host) = (scratch.path().join("tool.log"), sshd.access.command(), &sshd.access.host);
     for route in ["push", "pull"] {
         // Copies stay until the end, and nothing of an earlier one is written during the next: both would slow the start
@@ -99,7 +99,7 @@ fn run_tree(args: &EtaArgs, haul: &str, stop: &Stop, tree: &Dataset, rate: u64) 
         if let Some(dir) = &args.save {
             fs::write(dir.join(format!("{}-{route}.jsonl", tree.name)), &events)?;
         }
-        Run::parse(&events)?.print(&format!("{}, {route}", tree.name));
+        PredictedRun::parse(&events)?.print(&format!("{}, {route}", tree.name));
     }
     Ok(())
 }
@@ -115,7 +115,7 @@ fn head() {
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Event {
+enum RunEvent {
     Progress {
         seconds: f64,
         eta_seconds: Option<f64>,
@@ -129,7 +129,7 @@ enum Event {
 }
 
 /// The predictions of a run.
-struct Run {
+struct PredictedRun {
     seconds: f64,
     /// The first line after a fifth of the run: its time, its prediction, and the limit that it names.
     judged: Option<(f64, Option<f64>, String)>,
@@ -137,18 +137,18 @@ struct Run {
     at_the_end: f64,
 }
 
-impl Run {
+impl PredictedRun {
     fn parse(text: &str) -> Result<Self> {
         let events = text.lines().filter(|line| line.starts_with('{'));
-        let events: Vec<Event> = events.map(serde_json::from_str).collect::<Result<_, _>>()?;
+        let events: Vec<RunEvent> = events.map(serde_json::from_str).collect::<Result<_, _>>()?;
         let end = events.iter().find_map(|event| match event {
-            Event::Summary { seconds } => Some(*seconds),
+            RunEvent::Summary { seconds } => Some(*seconds),
             _ => None,
         });
         let seconds = end.context("the run has no summary")?;
         let (mut judged, mut at_the_end) = (None, 0.0_f64);
         for event in events {
-            let Event::Progress { seconds: at, eta_seconds, limit } = event else { continue };
+            let RunEvent::Progress { seconds: at, eta_seconds, limit } = event else { continue };
             if eta_seconds.is_some_and(|eta| eta <= 1.0) {
                 at_the_end = at_the_end.max(seconds - at);
             }
@@ -188,9 +188,9 @@ mod tests {
             {\"type\":\"progress\",\"seconds\":9.5,\"eta_seconds\":0.5,\"limit\":null}\n\
             a line for people\n\
             {\"type\":\"summary\",\"seconds\":10.0}\n";
-        let run = Run::parse(text).unwrap();
+        let run = PredictedRun::parse(text).unwrap();
         assert_eq!((run.seconds, run.at_the_end), (10.0, 3.0));
         assert_eq!(run.judged, Some((2.5, Some(6.0), "link".to_owned())));
-        assert!(Run::parse("{\"type\":\"start\"}\n").is_err());
+        assert!(PredictedRun::parse("{\"type\":\"start\"}\n").is_err());
     }
 }

@@ -18,12 +18,12 @@ const LOCK: &str = "lock";
 pub(crate) const SLOW: &str = "slow";
 
 /// The scratch directory of an invocation. Removed on drop.
-pub(crate) struct Scratch {
+pub(crate) struct BenchScratch {
     path: PathBuf,
     _lock: File,
 }
 
-impl Scratch {
+impl BenchScratch {
     /// Creates a directory below `base`, and removes those of dead invocations.
     pub(crate) fn new(base: &Path) -> Result<Self> {
         for entry in fs::read_dir(base).into_iter().flatten().flatten() {
@@ -48,7 +48,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for BenchScratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }

@@ -43,13 +43,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
 
-use crate::cases::{CASES, Case, Passes, Store};
-use crate::link::{FAR_IP, Link, LinkSpec, NEAR_IP, TcpSpec};
+use crate::cases::{BenchCase, CASES, Passes, TreePlace};
+use crate::link::{EmulatedLink, FAR_IP, LinkSpec, NEAR_IP, TcpSpec};
 use crate::measure::Cgroups;
 use crate::peers::{TOOLS, tool_named};
 use crate::programs::which;
-use crate::record::{Host, Record};
-use crate::run::{Settings, run_case, utf8};
+use crate::record::{BenchHost, BenchRecord};
+use crate::run::{BenchSettings, run_case, utf8};
 use crate::stop::Stop;
 use crate::units::{parse_chance, parse_rate, parse_size, parse_time, show_rate, show_time};
 
@@ -64,7 +64,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     /// Join two new network namespaces by an emulated link until a command or a signal ends it.
-    Link(LinkArgs),
+    Link(EmulatedLinkArgs),
     /// Run cases and print a table.
     Run(RunArgs),
     /// Move a long stream of zeros and noise into an object store in this process, and watch the memory.
@@ -78,7 +78,7 @@ enum Verb {
 }
 
 #[derive(Args)]
-struct LinkArgs {
+struct EmulatedLinkArgs {
     /// Bits per second in each direction, such as 100m, 1g, 5g.
     #[arg(long, default_value = "1g", value_parser = parse_rate)]
     rate: u64,
@@ -195,11 +195,11 @@ fn list() -> std::io::Result<()> {
     Ok(())
 }
 
-fn run_link(args: LinkArgs) -> Result<ExitCode> {
+fn run_link(args: EmulatedLinkArgs) -> Result<ExitCode> {
     need_root()?;
     let stop = Stop::on_signals()?;
     let spec = LinkSpec { rate: args.rate, rtt: args.rtt, loss: args.loss, mtu: args.mtu, queue: args.queue };
-    let link = Link::new(&spec, &args.tcp.spec())?;
+    let link = EmulatedLink::new(&spec, &args.tcp.spec())?;
     let (near, far) = (link.near().name(), link.far().name());
     eprintln!("{} there and back {}: near {NEAR_IP} far {FAR_IP}", show_rate(spec.rate), show_time(spec.rtt));
     let code = if let Some((program, rest)) = args.command.split_first() {
@@ -270,7 +270,7 @@ fn run_cases(args: &RunArgs) -> Result<ExitCode> {
     for name in &args.tools {
         ensure!(tool_named(name).is_some(), "no tool is named {name}; see `haul-bench list`");
     }
-    if Settings::needs_root(&cases) {
+    if BenchSettings::needs_root(&cases) {
         need_root()?;
     }
     let settings = settings(args, &cases)?;
@@ -281,8 +281,8 @@ fn run_cases(args: &RunArgs) -> Result<ExitCode> {
             None
         }
     };
-    let mut record = Record {
-        host: Host::here(),
+    let mut record = BenchRecord {
+        host: BenchHost::here(),
         quick: settings.quick,
         rounds: settings.rounds,
         tcp: settings.tcp.clone(),
@@ -312,9 +312,9 @@ fn run_cases(args: &RunArgs) -> Result<ExitCode> {
     Ok(if record.has_failures() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn settings(args: &RunArgs, cases: &[&Case]) -> Result<Settings> {
+fn settings(args: &RunArgs, cases: &[&BenchCase]) -> Result<BenchSettings> {
     let haul = find_haul(args.haul.as_deref())?;
-    Ok(Settings {
+    Ok(BenchSettings {
         rounds: args.rounds.unwrap_or(if args.quick { 1 } else { 3 }),
         quick: args.quick,
         dir: match &args.dir {
@@ -332,14 +332,14 @@ fn settings(args: &RunArgs, cases: &[&Case]) -> Result<Settings> {
     })
 }
 
-fn chosen_cases(names: &[String]) -> Result<Vec<&'static Case>> {
+fn chosen_cases(names: &[String]) -> Result<Vec<&'static BenchCase>> {
     if names.iter().any(|name| name == "all") {
         return Ok(CASES.iter().collect());
     }
     names
         .iter()
         .map(|name| {
-            Case::named(name).with_context(|| format!("no case is named {name}; see `haul-bench list`"))
+            BenchCase::named(name).with_context(|| format!("no case is named {name}; see `haul-bench list`"))
         })
         .collect()
 }
@@ -378,10 +378,10 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 }
 
 /// A directory in memory if the data fits, else on disk.
-fn memory_dir(cases: &[&Case], quick: bool) -> PathBuf {
+fn memory_dir(cases: &[&BenchCase], quick: bool) -> PathBuf {
     let mut sets: Vec<(&str, u64)> = Vec::new();
     let mut copies = 0;
-    for case in cases.iter().filter(|case| case.store == Store::Memory) {
+    for case in cases.iter().filter(|case| case.store == TreePlace::Memory) {
         let data = case.data(quick);
         if !sets.iter().any(|(name, _)| *name == data.name) {
             sets.push((data.name, data.footprint()));

@@ -79,12 +79,12 @@ impl Drop for Cgroups {
 }
 
 /// All processes of one host. Killed on drop.
-pub(crate) struct Side {
+pub(crate) struct HostProcesses {
     cgroup: Option<PathBuf>,
     roots: RefCell<Vec<u32>>,
 }
 
-impl Side {
+impl HostProcesses {
     /// The side with this name, measured by its cgroup if there is one.
     pub(crate) fn new(cgroups: Option<&Cgroups>, name: &str) -> Self {
         Self { cgroup: cgroups.map(|groups| groups.top.join(name)), roots: RefCell::default() }
@@ -152,7 +152,7 @@ impl Side {
     }
 }
 
-impl Drop for Side {
+impl Drop for HostProcesses {
     fn drop(&mut self) {
         self.kill_all(None);
     }
@@ -183,28 +183,28 @@ impl Usage {
 }
 
 /// Samples the processes of a side during a run.
-pub(crate) struct Watch<'a> {
-    side: &'a Side,
+pub(crate) struct ProcessWatch<'a> {
+    side: &'a HostProcesses,
     cpu: Option<(f64, f64)>,
-    seen: HashMap<u32, Seen>,
+    seen: HashMap<u32, SeenProcess>,
     usage: Usage,
     samples: u32,
 }
 
 #[derive(Default)]
-struct Seen {
+struct SeenProcess {
     ssh: bool,
     /// Seconds in user and kernel mode before the run.
     before: (f64, f64),
     now: (f64, f64),
 }
 
-impl<'a> Watch<'a> {
+impl<'a> ProcessWatch<'a> {
     /// Starts with a run. Earlier usage of running processes does not count.
-    pub(crate) fn start(side: &'a Side) -> Self {
+    pub(crate) fn start(side: &'a HostProcesses) -> Self {
         let old = side.pids().into_iter().map(|pid| {
             let times = cpu_of(pid).unwrap_or_default();
-            (pid, Seen { ssh: true, before: times, now: times })
+            (pid, SeenProcess { ssh: true, before: times, now: times })
         });
         Self { side, cpu: side.cpu(), seen: old.collect(), usage: Usage::default(), samples: 0 }
     }
@@ -240,7 +240,7 @@ impl<'a> Watch<'a> {
 
     /// The resources used since the start.
     pub(crate) fn finish(mut self) -> Usage {
-        let since = |seen: &Seen| (seen.now.0 - seen.before.0, seen.now.1 - seen.before.1);
+        let since = |seen: &SeenProcess| (seen.now.0 - seen.before.0, seen.now.1 - seen.before.1);
         let ssh = self.seen.values().filter(|seen| seen.ssh).map(since);
         self.usage.ssh_seconds = ssh.fold(0.0, |sum, (user, system)| sum + user + system);
         let (user, system) = match (self.cpu, self.side.cpu()) {

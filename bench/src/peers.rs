@@ -1,11 +1,11 @@
 //! The table of tools and the commands with which each copies a tree. A new peer is a new value here.
 
-use crate::cases::Route;
+use crate::cases::DataDirection;
 use crate::clients;
 use crate::pipes;
 use crate::share_clients as share;
 use crate::sshd::SshAccess;
-use crate::tool::{Job, Keeps, NC_PORT, Plan, Promise, Tool, near};
+use crate::tool::{BenchCopy, CopyCommands, NC_PORT, Promise, Tool, ToolKeeps, near};
 
 /// The tool of that name.
 pub(crate) fn tool_named(name: &str) -> Option<&'static Tool> {
@@ -14,92 +14,94 @@ pub(crate) fn tool_named(name: &str) -> Option<&'static Tool> {
 
 /// All tools.
 pub(crate) static TOOLS: &[Tool] = &[
-    tool("haul", &[], Keeps::Everything, Promise::Durable, |job| haul(job, "")),
-    tool("haul --no-fsync", &[], Keeps::Everything, Promise::Copied, |job| haul(job, " --no-fsync")),
-    tool("haul sync", &[], Keeps::Everything, Promise::Durable, haul_sync),
-    tool("haul --compress none", &[], Keeps::Everything, Promise::Durable, |job| {
+    tool("haul", &[], ToolKeeps::Everything, Promise::Durable, |job| haul(job, "")),
+    tool("haul --no-fsync", &[], ToolKeeps::Everything, Promise::Copied, |job| haul(job, " --no-fsync")),
+    tool("haul sync", &[], ToolKeeps::Everything, Promise::Durable, haul_sync),
+    tool("haul --compress none", &[], ToolKeeps::Everything, Promise::Durable, |job| {
         haul(job, " --compress none")
     }),
-    tool("haul --compress zstd:1", &[], Keeps::Everything, Promise::Durable, |job| {
+    tool("haul --compress zstd:1", &[], ToolKeeps::Everything, Promise::Durable, |job| {
         haul(job, " --compress zstd:1")
     }),
-    tool("haul sftp", &[], Keeps::Everything, Promise::Durable, |job| haul_sftp(job, "")),
-    tool("haul sftp --no-fsync", &[], Keeps::Everything, Promise::Copied, |job| {
+    tool("haul sftp", &[], ToolKeeps::Everything, Promise::Durable, |job| haul_sftp(job, "")),
+    tool("haul sftp --no-fsync", &[], ToolKeeps::Everything, Promise::Copied, |job| {
         haul_sftp(job, " --no-fsync")
     }),
-    tool("rsync", &["rsync"], Keeps::Everything, Promise::Copied, |job| rsync(job, "-a")),
-    tool("haul --inplace", &[], Keeps::Everything, Promise::Durable, |job| haul(job, " --inplace")),
-    tool("haul --delta off", &[], Keeps::Everything, Promise::Durable, |job| haul(job, " --delta off")),
-    tool("rsync --inplace", &["rsync"], Keeps::Everything, Promise::Copied, |job| {
+    tool("rsync", &["rsync"], ToolKeeps::Everything, Promise::Copied, |job| rsync(job, "-a")),
+    tool("haul --inplace", &[], ToolKeeps::Everything, Promise::Durable, |job| haul(job, " --inplace")),
+    tool("haul --delta off", &[], ToolKeeps::Everything, Promise::Durable, |job| haul(job, " --delta off")),
+    tool("rsync --inplace", &["rsync"], ToolKeeps::Everything, Promise::Copied, |job| {
         rsync(job, "-a --inplace --no-whole-file")
     }),
-    tool("rsync -z", &["rsync"], Keeps::Everything, Promise::Copied, |job| rsync(job, "-az")),
-    tool("scp", &["scp"], Keeps::Contents, Promise::Copied, scp),
-    tool("tar+ssh", &["tar", "ssh"], Keeps::Everything, Promise::Copied, tar_ssh),
-    tool("tar+nc", &["tar", "nc"], Keeps::Everything, Promise::Copied, |job| tar_nc(job, "", "")),
-    tool("tar+gzip+nc", &["tar", "gzip", "nc"], Keeps::Everything, Promise::Copied, |job| {
+    tool("rsync -z", &["rsync"], ToolKeeps::Everything, Promise::Copied, |job| rsync(job, "-az")),
+    tool("scp", &["scp"], ToolKeeps::Contents, Promise::Copied, scp),
+    tool("tar+ssh", &["tar", "ssh"], ToolKeeps::Everything, Promise::Copied, tar_ssh),
+    tool("tar+nc", &["tar", "nc"], ToolKeeps::Everything, Promise::Copied, |job| tar_nc(job, "", "")),
+    tool("tar+gzip+nc", &["tar", "gzip", "nc"], ToolKeeps::Everything, Promise::Copied, |job| {
         tar_nc(job, "gzip | ", "gzip -d | ")
     }),
-    tool("tar+zstd+nc", &["tar", "zstd", "nc"], Keeps::Everything, Promise::Copied, |job| {
+    tool("tar+zstd+nc", &["tar", "zstd", "nc"], ToolKeeps::Everything, Promise::Copied, |job| {
         tar_nc(job, "zstd -q -T2 -1 | ", "zstd -q -d | ")
     }),
-    tool("mscp-8", &["mscp"], Keeps::Contents, Promise::Copied, |job| mscp(job, 8)),
-    tool("mscp-16", &["mscp"], Keeps::Contents, Promise::Copied, |job| mscp(job, 16)),
-    tool("mscp-32", &["mscp"], Keeps::Contents, Promise::Copied, |job| mscp(job, 32)),
-    tool("wdt", &["wdt"], Keeps::Contents, Promise::Copied, wdt),
-    tool("rclone", &["rclone"], Keeps::Contents, Promise::Copied, rclone),
-    tool("haul --atomic", &[], Keeps::Everything, Promise::Durable, |job| haul(job, " --atomic")),
-    tool("fpsync -n 32", &["fpsync"], Keeps::Everything, Promise::Copied, fpsync),
-    tool("rclone local", &["rclone"], Keeps::Contents, Promise::Copied, rclone_local),
-    tool("parallel cp", &["parallel", "cp"], Keeps::Contents, Promise::Copied, parallel_cp),
-    tool("tar", &["tar"], Keeps::Everything, Promise::Copied, tar_local),
-    tool("cp -r", &["cp"], Keeps::Contents, Promise::Copied, |job| cp(job, "-r", false)),
-    tool("cp -a", &["cp"], Keeps::Everything, Promise::Copied, |job| cp(job, "-a", false)),
-    tool("haul to or from a store", &[], Keeps::Contents, Promise::Copied, clients::haul),
-    tool("aws", &["aws"], Keeps::Contents, Promise::Copied, clients::aws),
-    tool("s5cmd", &["s5cmd"], Keeps::Contents, Promise::Copied, clients::s5cmd),
-    tool("rclone s3", &["rclone"], Keeps::Contents, Promise::Copied, clients::rclone),
-    tool("mc", &["mc"], Keeps::Contents, Promise::Copied, clients::mc),
-    tool("haul pipe", &[], Keeps::Contents, Promise::Copied, pipes::haul),
-    tool("nc", &["nc"], Keeps::Contents, Promise::Copied, |job| pipes::nc(job, "", "")),
-    tool("zstd+nc", &["zstd", "nc"], Keeps::Contents, Promise::Copied, |job| {
+    tool("mscp-8", &["mscp"], ToolKeeps::Contents, Promise::Copied, |job| mscp(job, 8)),
+    tool("mscp-16", &["mscp"], ToolKeeps::Contents, Promise::Copied, |job| mscp(job, 16)),
+    tool("mscp-32", &["mscp"], ToolKeeps::Contents, Promise::Copied, |job| mscp(job, 32)),
+    tool("wdt", &["wdt"], ToolKeeps::Contents, Promise::Copied, wdt),
+    tool("rclone", &["rclone"], ToolKeeps::Contents, Promise::Copied, rclone),
+    tool("haul --atomic", &[], ToolKeeps::Everything, Promise::Durable, |job| haul(job, " --atomic")),
+    tool("fpsync -n 32", &["fpsync"], ToolKeeps::Everything, Promise::Copied, fpsync),
+    tool("rclone local", &["rclone"], ToolKeeps::Contents, Promise::Copied, rclone_local),
+    tool("parallel cp", &["parallel", "cp"], ToolKeeps::Contents, Promise::Copied, parallel_cp),
+    tool("tar", &["tar"], ToolKeeps::Everything, Promise::Copied, tar_local),
+    tool("cp -r", &["cp"], ToolKeeps::Contents, Promise::Copied, |job| cp(job, "-r", false)),
+    tool("cp -a", &["cp"], ToolKeeps::Everything, Promise::Copied, |job| cp(job, "-a", false)),
+    tool("haul to or from a store", &[], ToolKeeps::Contents, Promise::Copied, clients::haul),
+    tool("aws", &["aws"], ToolKeeps::Contents, Promise::Copied, clients::aws),
+    tool("s5cmd", &["s5cmd"], ToolKeeps::Contents, Promise::Copied, clients::s5cmd),
+    tool("rclone s3", &["rclone"], ToolKeeps::Contents, Promise::Copied, clients::rclone),
+    tool("mc", &["mc"], ToolKeeps::Contents, Promise::Copied, clients::mc),
+    tool("haul pipe", &[], ToolKeeps::Contents, Promise::Copied, pipes::haul),
+    tool("nc", &["nc"], ToolKeeps::Contents, Promise::Copied, |job| pipes::nc(job, "", "")),
+    tool("zstd+nc", &["zstd", "nc"], ToolKeeps::Contents, Promise::Copied, |job| {
         pipes::nc(job, "zstd -q -T2 -1 | ", "zstd -q -d | ")
     }),
-    tool("mbuffer", &["mbuffer"], Keeps::Contents, Promise::Copied, pipes::mbuffer),
-    tool("ssh", &["ssh"], Keeps::Contents, Promise::Copied, |job| pipes::ssh(job, "", "", "")),
-    tool("ssh -C", &["ssh"], Keeps::Contents, Promise::Copied, |job| pipes::ssh(job, " -C", "", "")),
-    tool("gzip+ssh", &["gzip", "ssh"], Keeps::Contents, Promise::Copied, |job| {
+    tool("mbuffer", &["mbuffer"], ToolKeeps::Contents, Promise::Copied, pipes::mbuffer),
+    tool("ssh", &["ssh"], ToolKeeps::Contents, Promise::Copied, |job| pipes::ssh(job, "", "", "")),
+    tool("ssh -C", &["ssh"], ToolKeeps::Contents, Promise::Copied, |job| pipes::ssh(job, " -C", "", "")),
+    tool("gzip+ssh", &["gzip", "ssh"], ToolKeeps::Contents, Promise::Copied, |job| {
         pipes::ssh(job, "", "gzip | ", "gzip -d | ")
     }),
-    tool("haul to or from a share", &[], Keeps::Contents, Promise::Copied, share::haul),
-    tool("rclone smb -8", &["rclone"], Keeps::Contents, Promise::Copied, |job| share::rclone(job, 8)),
-    tool("rclone smb -32", &["rclone"], Keeps::Contents, Promise::Copied, |job| share::rclone(job, 32)),
-    tool("rclone smb -64", &["rclone"], Keeps::Contents, Promise::Copied, |job| share::rclone(job, 64)),
-    tool("smbclient", &["smbclient"], Keeps::Contents, Promise::Copied, share::smbclient),
-    tool("cp -a + sync -f", &["cp", "sync"], Keeps::Everything, Promise::Durable, |job| cp(job, "-a", true)),
+    tool("haul to or from a share", &[], ToolKeeps::Contents, Promise::Copied, share::haul),
+    tool("rclone smb -8", &["rclone"], ToolKeeps::Contents, Promise::Copied, |job| share::rclone(job, 8)),
+    tool("rclone smb -32", &["rclone"], ToolKeeps::Contents, Promise::Copied, |job| share::rclone(job, 32)),
+    tool("rclone smb -64", &["rclone"], ToolKeeps::Contents, Promise::Copied, |job| share::rclone(job, 64)),
+    tool("smbclient", &["smbclient"], ToolKeeps::Contents, Promise::Copied, share::smbclient),
+    tool("cp -a + sync -f", &["cp", "sync"], ToolKeeps::Everything, Promise::Durable, |job| {
+        cp(job, "-a", true)
+    }),
 ];
 
 const fn tool(
     name: &'static str,
     needs: &'static [&'static str],
-    keeps: Keeps,
+    keeps: ToolKeeps,
     promise: Promise,
-    plan: fn(&Job) -> Option<Plan>,
+    plan: fn(&BenchCopy) -> Option<CopyCommands>,
 ) -> Tool {
     Tool { name, needs, keeps, promise, plan }
 }
 
 /// Source and target, the remote one as `root@host:path`.
-fn ends(job: &Job, ssh: &SshAccess) -> Option<(String, String)> {
+fn ends(job: &BenchCopy, ssh: &SshAccess) -> Option<(String, String)> {
     let far = |path: &str| format!("root@{}:{path}", ssh.host);
     match job.route {
-        Route::Push => Some((job.source.to_owned(), far(job.target))),
-        Route::Pull => Some((far(job.source), job.target.to_owned())),
-        Route::Local => None,
+        DataDirection::Push => Some((job.source.to_owned(), far(job.target))),
+        DataDirection::Pull => Some((far(job.source), job.target.to_owned())),
+        DataDirection::Local => None,
     }
 }
 
-fn haul(job: &Job, option: &str) -> Option<Plan> {
+fn haul(job: &BenchCopy, option: &str) -> Option<CopyCommands> {
     let (haul, more) = (job.haul, job.haul_args);
     let more = if more.is_empty() { String::new() } else { format!(" {more}") };
     match job.ssh {
@@ -113,8 +115,8 @@ fn haul(job: &Job, option: &str) -> Option<Plan> {
 }
 
 /// A copy that deletes the entries that the source lacks.
-fn haul_sync(job: &Job) -> Option<Plan> {
-    if job.route != Route::Local {
+fn haul_sync(job: &BenchCopy) -> Option<CopyCommands> {
+    if job.route != DataDirection::Local {
         return None;
     }
     let (haul, source, target) = (job.haul, job.source, job.target);
@@ -122,19 +124,19 @@ fn haul_sync(job: &Job) -> Option<Plan> {
 }
 
 /// A copy over SFTP.
-fn haul_sftp(job: &Job, option: &str) -> Option<Plan> {
+fn haul_sftp(job: &BenchCopy, option: &str) -> Option<CopyCommands> {
     let ssh = job.ssh?;
     let (haul, shell) = (job.haul, ssh.command());
     let far = |path: &str| format!("sftp://root@{}{path}", ssh.host);
     let (from, to) = match job.route {
-        Route::Push => (job.source.to_owned(), far(job.target)),
-        Route::Pull => (far(job.source), job.target.to_owned()),
-        Route::Local => return None,
+        DataDirection::Push => (job.source.to_owned(), far(job.target)),
+        DataDirection::Pull => (far(job.source), job.target.to_owned()),
+        DataDirection::Local => return None,
     };
     near(format!("{haul} copy -q{option} {} {from}/ {to}/ -e '{shell}'", job.haul_args))
 }
 
-fn rsync(job: &Job, options: &str) -> Option<Plan> {
+fn rsync(job: &BenchCopy, options: &str) -> Option<CopyCommands> {
     match job.ssh {
         None => near(format!("rsync {options} {}/ {}/", job.source, job.target)),
         Some(ssh) => {
@@ -144,48 +146,48 @@ fn rsync(job: &Job, options: &str) -> Option<Plan> {
     }
 }
 
-fn scp(job: &Job) -> Option<Plan> {
+fn scp(job: &BenchCopy) -> Option<CopyCommands> {
     let ssh = job.ssh?;
     let (from, to) = ends(job, ssh)?;
     near(format!("scp -q -r -F {} {from} {to}", ssh.config))
 }
 
 /// The commands that pack the source and unpack the target.
-fn tar(job: &Job) -> (String, String) {
+fn tar(job: &BenchCopy) -> (String, String) {
     let (source, target) = (job.source, job.target);
     (format!("tar -C {source} -cf - ."), format!("tar -C {target} -xpf -"))
 }
 
-fn tar_ssh(job: &Job) -> Option<Plan> {
+fn tar_ssh(job: &BenchCopy) -> Option<CopyCommands> {
     let ssh = job.ssh?;
     let (pack, unpack) = tar(job);
     let (shell, host, target) = (ssh.command(), &ssh.host, job.target);
     match job.route {
-        Route::Push => near(format!("{pack} | {shell} root@{host} 'mkdir {target} && {unpack}'")),
-        Route::Pull => near(format!("mkdir {target} && {shell} root@{host} '{pack}' | {unpack}")),
-        Route::Local => None,
+        DataDirection::Push => near(format!("{pack} | {shell} root@{host} 'mkdir {target} && {unpack}'")),
+        DataDirection::Pull => near(format!("mkdir {target} && {shell} root@{host} '{pack}' | {unpack}")),
+        DataDirection::Local => None,
     }
 }
 
-fn tar_nc(job: &Job, squeeze: &str, expand: &str) -> Option<Plan> {
+fn tar_nc(job: &BenchCopy, squeeze: &str, expand: &str) -> Option<CopyCommands> {
     let ssh = job.ssh?;
     let (pack, unpack) = tar(job);
     let (host, target) = (&ssh.host, job.target);
     let (near, listener) = match job.route {
-        Route::Push => (
+        DataDirection::Push => (
             format!("{pack} | {squeeze}nc -N {host} {NC_PORT}"),
             format!("mkdir {target} && nc -d -l {host} {NC_PORT} | {expand}{unpack}"),
         ),
-        Route::Pull => (
+        DataDirection::Pull => (
             format!("mkdir {target} && nc -d {host} {NC_PORT} | {expand}{unpack}"),
             format!("{pack} | {squeeze}nc -N -l {host} {NC_PORT}"),
         ),
-        Route::Local => return None,
+        DataDirection::Local => return None,
     };
-    Some(Plan { near, listener: Some(listener) })
+    Some(CopyCommands { near, listener: Some(listener) })
 }
 
-fn mscp(job: &Job, connections: usize) -> Option<Plan> {
+fn mscp(job: &BenchCopy, connections: usize) -> Option<CopyCommands> {
     let ssh = job.ssh?;
     let (from, to) = ends(job, ssh)?;
     let (port, key) = (ssh.port, &ssh.key);
@@ -194,29 +196,29 @@ fn mscp(job: &Job, connections: usize) -> Option<Plan> {
     ))
 }
 
-fn wdt(job: &Job) -> Option<Plan> {
+fn wdt(job: &BenchCopy) -> Option<CopyCommands> {
     let ssh = job.ssh?;
     let (shell, host) = (ssh.command(), &ssh.host);
     let receive = format!("wdt -num_ports 8 -directory {}", job.target);
     let send = format!("wdt -num_ports 8 -directory {} -", job.source);
     match job.route {
-        Route::Push => near(format!("{shell} root@{host} {receive} -hostname {host} | {send}")),
-        Route::Pull => {
+        DataDirection::Push => near(format!("{shell} root@{host} {receive} -hostname {host} | {send}")),
+        DataDirection::Pull => {
             let here = crate::link::NEAR_IP;
             near(format!("{receive} -hostname {here} | {shell} root@{host} {send}"))
         }
-        Route::Local => None,
+        DataDirection::Local => None,
     }
 }
 
-fn rclone(job: &Job) -> Option<Plan> {
+fn rclone(job: &BenchCopy) -> Option<CopyCommands> {
     let ssh = job.ssh?;
     let (host, port, key) = (&ssh.host, ssh.port, &ssh.key);
     let far = |path: &str| format!(":sftp,host={host},port={port},user=root,key_file={key}:{path}");
     let (from, to) = match job.route {
-        Route::Push => (job.source.to_owned(), far(job.target)),
-        Route::Pull => (far(job.source), job.target.to_owned()),
-        Route::Local => return None,
+        DataDirection::Push => (job.source.to_owned(), far(job.target)),
+        DataDirection::Pull => (far(job.source), job.target.to_owned()),
+        DataDirection::Local => return None,
     };
     near(format!(
         "rclone copy --config /dev/null -q --transfers 16 --checkers 16 --create-empty-src-dirs '{from}' '{to}'"
@@ -224,36 +226,40 @@ fn rclone(job: &Job) -> Option<Plan> {
 }
 
 /// The directory of fpsync's run state is temporary.
-fn fpsync(job: &Job) -> Option<Plan> {
+fn fpsync(job: &BenchCopy) -> Option<CopyCommands> {
     let (source, target) = (job.source, job.target);
     let copy = format!("mkdir -p {target} && fpsync -n 32 -f 200 -t $d {source}/ {target}/");
-    (job.route == Route::Local)
+    (job.route == DataDirection::Local)
         .then(|| near(format!("d=$(mktemp -d); {copy}; s=$?; rm -rf $d; exit $s")))
         .flatten()
 }
 
-fn rclone_local(job: &Job) -> Option<Plan> {
+fn rclone_local(job: &BenchCopy) -> Option<CopyCommands> {
     let (source, target) = (job.source, job.target);
     let options = "--config /dev/null -q --transfers 64 --checkers 64 --create-empty-src-dirs";
-    (job.route == Route::Local).then(|| near(format!("rclone copy {options} {source} {target}"))).flatten()
+    (job.route == DataDirection::Local)
+        .then(|| near(format!("rclone copy {options} {source} {target}")))
+        .flatten()
 }
 
 /// Creates the directories first, then copies 100 files per process. Keeps no times.
-fn parallel_cp(job: &Job) -> Option<Plan> {
+fn parallel_cp(job: &BenchCopy) -> Option<CopyCommands> {
     let (source, target) = (job.source, job.target);
     let folders =
         format!("mkdir -p {target} && cd {source} && find . -type d | (cd {target} && xargs mkdir -p)");
     let files = format!("find . -type f | parallel -j32 -X -n 100 cp --parents -t {target} {{}}");
-    (job.route == Route::Local).then(|| near(format!("{folders} && {files}"))).flatten()
+    (job.route == DataDirection::Local).then(|| near(format!("{folders} && {files}"))).flatten()
 }
 
-fn tar_local(job: &Job) -> Option<Plan> {
+fn tar_local(job: &BenchCopy) -> Option<CopyCommands> {
     let (pack, unpack) = tar(job);
-    (job.route == Route::Local).then(|| near(format!("mkdir {} && {pack} | {unpack}", job.target))).flatten()
+    (job.route == DataDirection::Local)
+        .then(|| near(format!("mkdir {} && {pack} | {unpack}", job.target)))
+        .flatten()
 }
 
-fn cp(job: &Job, option: &str, flush: bool) -> Option<Plan> {
-    if job.route != Route::Local {
+fn cp(job: &BenchCopy, option: &str, flush: bool) -> Option<CopyCommands> {
+    if job.route != DataDirection::Local {
         return None;
     }
     // -T: works whether the target exists or not.
@@ -274,8 +280,8 @@ mod tests {
             key: "/k/id".to_owned(),
             config: "/k/config".to_owned(),
         };
-        let mut job = Job {
-            route: Route::Push,
+        let mut job = BenchCopy {
+            route: DataDirection::Push,
             source: "/a",
             target: "/b",
             ssh: Some(&ssh),
@@ -285,13 +291,13 @@ mod tests {
             haul: "/bin/haul",
             haul_args: "",
         };
-        let near = |name: &str, job: &Job| (tool_named(name).unwrap().plan)(job).unwrap().near;
+        let near = |name: &str, job: &BenchCopy| (tool_named(name).unwrap().plan)(job).unwrap().near;
         let haul = near("haul", &job);
         assert!(haul.starts_with("/bin/haul copy -q /a/ root@10.0.0.2:/b/ -e 'ssh "), "{haul}");
         assert!(haul.ends_with("' --remote-haul /bin/haul"), "{haul}");
-        job.route = Route::Pull;
+        job.route = DataDirection::Pull;
         assert_eq!(near("scp", &job), "scp -q -r -F /k/config root@10.0.0.2:/a /b");
-        job.route = Route::Local;
+        job.route = DataDirection::Local;
         job.ssh = None;
         assert_eq!(near("haul --no-fsync", &job), "/bin/haul copy -q --no-fsync /a/ /b/");
         assert_eq!(near("cp -a + sync -f", &job), "cp -a -T /a /b && sync -f /b");

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::record::{CaseRecord, LinkRecord, Outcome, Pass, Record, RunRecord};
+use crate::record::{BenchPass, BenchRecord, CaseRecord, LinkRecord, RunOutcome, RunRecord};
 use crate::units::{show_rate, show_seconds};
 
 const WIDTH: f64 = 860.0;
@@ -25,7 +25,7 @@ const COLOURS: [&str; 8] =
     ["#d55e00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8c6d31", "#777777"];
 
 /// A tool's run in the picture.
-struct Line<'a> {
+struct PictureLine<'a> {
     tool: &'a str,
     seconds: f64,
     colour: &'a str,
@@ -37,7 +37,7 @@ struct Line<'a> {
 }
 
 /// Writes `CASE.svg` to `dir` for each case over a link.
-pub(crate) fn write(record: &Record, dir: &Path) -> Result<()> {
+pub(crate) fn write(record: &BenchRecord, dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
     for case in &record.cases {
         if let Some(picture) = draw(case) {
@@ -50,13 +50,13 @@ pub(crate) fn write(record: &Record, dir: &Path) -> Result<()> {
 
 /// The run with the median time among the successful runs of a tool, and the record of its link.
 fn typical(runs: &[RunRecord]) -> Option<(&RunRecord, &LinkRecord)> {
-    let good = runs.iter().filter(|run| run.pass != Pass::Prepare && run.outcome == Outcome::Ok);
+    let good = runs.iter().filter(|run| run.pass != BenchPass::Prepare && run.outcome == RunOutcome::Ok);
     let mut good: Vec<_> = good.filter_map(|run| Some((run, run.link.as_ref()?))).collect();
     good.sort_by(|a, b| a.0.seconds.total_cmp(&b.0.seconds));
     good.get(good.len() / 2).copied()
 }
 
-fn lines(case: &CaseRecord) -> Vec<Line<'_>> {
+fn lines(case: &CaseRecord) -> Vec<PictureLine<'_>> {
     let runs: Vec<_> = case.tools.iter().filter_map(|tool| Some((tool, typical(&tool.runs)?))).collect();
     let bytes = |series: fn(&LinkRecord) -> &[u64]| -> u64 {
         runs.iter().flat_map(|(_, (_, link))| series(link)).sum()
@@ -72,7 +72,7 @@ fn lines(case: &CaseRecord) -> Vec<Line<'_>> {
         let merged = series.len().div_ceil(POINTS).max(2);
         let step = link.interval * merged as f64;
         let rate = |part: &[u64]| part.iter().sum::<u64>() as f64 / (link.interval * part.len() as f64) / 1e6;
-        Line {
+        PictureLine {
             tool: &tool.tool,
             seconds: run.seconds,
             colour: COLOURS[at % COLOURS.len()],
@@ -164,7 +164,7 @@ fn draw_axes(svg: &mut String, scale: &Scale, line_rate: f64) {
 }
 
 /// Draws the throughput of each tool.
-fn draw_lines(svg: &mut String, scale: &Scale, lines: &[Line]) {
+fn draw_lines(svg: &mut String, scale: &Scale, lines: &[PictureLine]) {
     // The first is drawn last, on top of the others.
     for line in lines.iter().rev() {
         let points =
@@ -183,7 +183,7 @@ fn draw_lines(svg: &mut String, scale: &Scale, lines: &[Line]) {
 }
 
 /// Draws the names of the tools and the rate of the link.
-fn draw_legend(svg: &mut String, lines: &[Line], rate: u64) {
+fn draw_legend(svg: &mut String, lines: &[PictureLine], rate: u64) {
     let left = RIGHT + 18.0;
     let mut row = TOP + 6.0;
     for line in lines {
@@ -230,21 +230,21 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::Extent;
-    use crate::link::{LinkSpec, Traffic};
+    use crate::dataset::TreeSize;
+    use crate::link::{LinkSpec, LinkTraffic};
     use crate::record::ToolRecord;
     use std::time::Duration;
 
     fn tool(name: &str, peer: bool, series: &[u64]) -> ToolRecord {
         let link = LinkRecord {
             cpu_seconds: 0.0,
-            there: Traffic::default(),
-            back: Traffic::default(),
+            there: LinkTraffic::default(),
+            back: LinkTraffic::default(),
             interval: 0.1,
             there_series: vec![10; series.len()],
             back_series: series.to_vec(),
         };
-        let run = RunRecord::new(1, Pass::First, Outcome::Ok, series.len() as f64 / 10.0);
+        let run = RunRecord::new(1, BenchPass::First, RunOutcome::Ok, series.len() as f64 / 10.0);
         let run = RunRecord { link: Some(link), ..run };
         ToolRecord::of_runs(name, peer, vec![run])
     }
@@ -259,7 +259,7 @@ mod tests {
             delay: None,
             folder: String::new(),
             data: String::new(),
-            extent: Extent { files: 1, folders: 0, bytes: 1 },
+            extent: TreeSize { files: 1, folders: 0, bytes: 1 },
             by_promise: false,
             tools,
             skipped: Vec::new(),

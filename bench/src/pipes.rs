@@ -1,68 +1,68 @@
 //! Streams from a program here to a program on the far machine, and the other way round: one file through `cat`.
 
-use crate::cases::Route;
+use crate::cases::DataDirection;
 use crate::sshd::SshAccess;
-use crate::tool::{Job, NC_PORT, Plan, near};
+use crate::tool::{BenchCopy, CopyCommands, NC_PORT, near};
 
 /// The command that reads the file at one end, and the command that writes it at the other.
-fn programs(job: &Job) -> Option<(String, String)> {
+fn programs(job: &BenchCopy) -> Option<(String, String)> {
     let file = job.file?;
     let (from, to) = (format!("{}/{file}", job.source), format!("{}/{file}", job.target));
     Some((format!("cat {from}"), format!("mkdir -p $(dirname {to}) && cat > {to}")))
 }
 
-pub(crate) fn haul(job: &Job) -> Option<Plan> {
+pub(crate) fn haul(job: &BenchCopy) -> Option<CopyCommands> {
     let (ssh, (read, write)) = (job.ssh?, programs(job)?);
     let host = format!("root@{}", ssh.host);
     let options = format!("--into '{write}' -e '{}' --remote-haul {}", ssh.command(), job.haul);
     let words = match job.route {
-        Route::Push => format!("{host} {options} -- '{read}'"),
-        Route::Pull => format!("--from {host} '{read}' {options}"),
-        Route::Local => return None,
+        DataDirection::Push => format!("{host} {options} -- '{read}'"),
+        DataDirection::Pull => format!("--from {host} '{read}' {options}"),
+        DataDirection::Local => return None,
     };
     near(format!("{} pipe -q {} {words}", job.haul, job.haul_args))
 }
 
 /// Over one TCP connection in the clear, with `squeeze` and `expand` at its ends.
-pub(crate) fn nc(job: &Job, squeeze: &str, expand: &str) -> Option<Plan> {
+pub(crate) fn nc(job: &BenchCopy, squeeze: &str, expand: &str) -> Option<CopyCommands> {
     let (ssh, (read, write)) = (job.ssh?, programs(job)?);
     let host = &ssh.host;
     let (here, listener) = match job.route {
-        Route::Push => (
+        DataDirection::Push => (
             format!("{read} | {squeeze}nc -N {host} {NC_PORT}"),
             format!("nc -d -l {host} {NC_PORT} | {expand}({write})"),
         ),
-        Route::Pull => (
+        DataDirection::Pull => (
             format!("nc -d {host} {NC_PORT} | {expand}({write})"),
             format!("{read} | {squeeze}nc -N -l {host} {NC_PORT}"),
         ),
-        Route::Local => return None,
+        DataDirection::Local => return None,
     };
-    Some(Plan { near: here, listener: Some(listener) })
+    Some(CopyCommands { near: here, listener: Some(listener) })
 }
 
 /// Over one TCP connection in the clear, with buffers at its ends.
-pub(crate) fn mbuffer(job: &Job) -> Option<Plan> {
+pub(crate) fn mbuffer(job: &BenchCopy) -> Option<CopyCommands> {
     let (ssh, (read, write)) = (job.ssh?, programs(job)?);
     let options = "mbuffer -q -m 64M -s 256k";
     match job.route {
-        Route::Push => Some(Plan {
+        DataDirection::Push => Some(CopyCommands {
             near: format!("{read} | {options} -O {}:{NC_PORT}", ssh.host),
             listener: Some(format!("{options} -I {NC_PORT} | ({write})")),
         }),
         // It listens only where it receives, which is not where the listener starts.
-        Route::Pull | Route::Local => None,
+        DataDirection::Pull | DataDirection::Local => None,
     }
 }
 
 /// Over one ssh connection.
-pub(crate) fn ssh(job: &Job, option: &str, squeeze: &str, expand: &str) -> Option<Plan> {
+pub(crate) fn ssh(job: &BenchCopy, option: &str, squeeze: &str, expand: &str) -> Option<CopyCommands> {
     let (access, (read, write)) = (job.ssh?, programs(job)?);
     let shell = shell(access, option);
     near(match job.route {
-        Route::Push => format!("{read} | {squeeze}{shell} '{expand}({write})'"),
-        Route::Pull => format!("{shell} '{read} | {squeeze}cat' | {expand}({write})"),
-        Route::Local => return None,
+        DataDirection::Push => format!("{read} | {squeeze}{shell} '{expand}({write})'"),
+        DataDirection::Pull => format!("{shell} '{read} | {squeeze}cat' | {expand}({write})"),
+        DataDirection::Local => return None,
     })
 }
 
@@ -82,8 +82,8 @@ mod tests {
             key: "/k/id".to_owned(),
             config: "/k/config".to_owned(),
         };
-        let mut job = Job {
-            route: Route::Push,
+        let mut job = BenchCopy {
+            route: DataDirection::Push,
             source: "/a",
             target: "/b",
             ssh: Some(&access),
@@ -103,7 +103,7 @@ mod tests {
         let plan = nc(&job, "zstd | ", "zstd -d | ").unwrap();
         assert_eq!(plan.near, "cat /a/f | zstd | nc -N 10.0.0.2 22023");
         assert_eq!(plan.listener.unwrap(), format!("nc -d -l 10.0.0.2 22023 | zstd -d | ({write})"));
-        job.route = Route::Pull;
+        job.route = DataDirection::Pull;
         let pull = haul(&job).unwrap().near;
         assert!(pull.starts_with("/bin/haul pipe -q  --from root@10.0.0.2 'cat /a/f' --into "), "{pull}");
         assert!(ssh(&job, " -C", "", "").unwrap().near.contains(" -C root@10.0.0.2 'cat /a/f | cat' | ("));

@@ -16,11 +16,11 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::kill::kill;
 use crate::link::netns::Netns;
-use crate::measure::Side;
+use crate::measure::HostProcesses;
 use crate::stop::Stop;
 
 /// A running command. Killed on drop.
-pub(crate) struct Running {
+pub(crate) struct RunningCommand {
     pid: u32,
     ended: Receiver<(Instant, std::io::Result<ExitStatus>)>,
     status: Option<(Instant, ExitStatus)>,
@@ -28,18 +28,18 @@ pub(crate) struct Running {
 
 /// Where a command runs.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct CommandPlace<'a> {
     /// The network namespace.
     pub(crate) netns: Option<&'a Netns>,
     /// The side that it belongs to.
-    pub(crate) side: Option<&'a Side>,
+    pub(crate) side: Option<&'a HostProcesses>,
     /// The file for its output.
     pub(crate) log: &'a Path,
 }
 
-impl Running {
+impl RunningCommand {
     /// Starts a shell command.
-    pub(crate) fn shell(text: &str, place: Place) -> Result<Self> {
+    pub(crate) fn shell(text: &str, place: CommandPlace) -> Result<Self> {
         Self::program("/bin/bash", ["-o", "pipefail", "-c", text], place)
     }
 
@@ -47,7 +47,7 @@ impl Running {
     pub(crate) fn program<A: AsRef<OsStr>>(
         program: &str,
         arguments: impl IntoIterator<Item = A>,
-        place: Place,
+        place: CommandPlace,
     ) -> Result<Self> {
         let log = OpenOptions::new()
             .create(true)
@@ -64,7 +64,7 @@ impl Running {
             .stderr(log)
             .process_group(0);
         let netns = place.netns.map(|ns| ns.file().try_clone()).transpose()?;
-        let group = place.side.and_then(Side::entrance).transpose()?;
+        let group = place.side.and_then(HostProcesses::entrance).transpose()?;
         // SAFETY: the function makes system calls only, on files that are open already.
         unsafe { command.pre_exec(move || enter(netns.as_ref(), group.as_ref())) };
         let mut child = command.spawn().with_context(|| format!("cannot start {program}"))?;
@@ -106,7 +106,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         self.kill();
     }
@@ -133,7 +133,7 @@ pub(crate) fn run_aside(text: &str, log: &Path, stop: &Stop) -> Result<String> {
 /// The same in a network namespace.
 pub(crate) fn run_aside_in(netns: Option<&Netns>, text: &str, log: &Path, stop: &Stop) -> Result<String> {
     let _ = std::fs::remove_file(log);
-    let mut running = Running::shell(text, Place { netns, side: None, log })?;
+    let mut running = RunningCommand::shell(text, CommandPlace { netns, side: None, log })?;
     loop {
         stop.check()?;
         if let Some((_, status)) = running.wait_for(Duration::from_millis(50))? {
@@ -170,7 +170,7 @@ pub(crate) fn listens(pid: u32, port: u16) -> bool {
 }
 
 /// Waits until something listens at the port.
-pub(crate) fn await_listener(running: &mut Running, port: u16, stop: &Stop) -> Result<()> {
+pub(crate) fn await_listener(running: &mut RunningCommand, port: u16, stop: &Stop) -> Result<()> {
     let start = Instant::now();
     while !listens(running.pid, port) {
         stop.check()?;

@@ -8,16 +8,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use crate::dataset::Extent;
-use crate::link::{LinkSpec, TcpSpec, Traffic};
+use crate::dataset::TreeSize;
+use crate::link::{LinkSpec, LinkTraffic, TcpSpec};
 use crate::measure::Usage;
 use crate::units::show_date;
 
 /// Everything of one invocation.
 #[derive(Debug, Serialize)]
-pub(crate) struct Record {
+pub(crate) struct BenchRecord {
     /// The machine.
-    pub(crate) host: Host,
+    pub(crate) host: BenchHost,
     /// Whether the sizes are those of a smoke test.
     pub(crate) quick: bool,
     /// Rounds asked for.
@@ -32,7 +32,7 @@ pub(crate) struct Record {
 
 /// The machine.
 #[derive(Debug, Serialize)]
-pub(crate) struct Host {
+pub(crate) struct BenchHost {
     /// When the runs began.
     pub(crate) date: String,
     /// Release of the kernel.
@@ -63,7 +63,7 @@ pub(crate) struct CaseRecord {
     /// Name of the data set.
     pub(crate) data: String,
     /// The size of the data set.
-    pub(crate) extent: Extent,
+    pub(crate) extent: TreeSize,
     /// The delay of each request to the slow side, in seconds.
     pub(crate) delay: Option<f64>,
     /// Whether only tools of the same promise are compared.
@@ -96,7 +96,7 @@ pub(crate) struct ToolRecord {
 /// Whether the target was there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Pass {
+pub(crate) enum BenchPass {
     /// It was not.
     First,
     /// It was complete.
@@ -108,7 +108,7 @@ pub(crate) enum Pass {
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "is", content = "why")]
-pub(crate) enum Outcome {
+pub(crate) enum RunOutcome {
     /// Copied and compared.
     Ok,
     /// Ended since it took too long.
@@ -141,9 +141,9 @@ pub(crate) struct RunRecord {
     /// Round, from 1.
     pub(crate) round: usize,
     /// Whether the target was there.
-    pub(crate) pass: Pass,
+    pub(crate) pass: BenchPass,
     /// How it ended.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: RunOutcome,
     /// Seconds from the start of the command to the end of its last process.
     pub(crate) seconds: f64,
     /// The near machine.
@@ -158,7 +158,7 @@ pub(crate) struct RunRecord {
 
 impl RunRecord {
     /// A run that took so long, of which nothing else was measured.
-    pub(crate) fn new(round: usize, pass: Pass, outcome: Outcome, seconds: f64) -> Self {
+    pub(crate) fn new(round: usize, pass: BenchPass, outcome: RunOutcome, seconds: f64) -> Self {
         Self { round, pass, outcome, seconds, near: Usage::default(), far: None, link: None, requests: None }
     }
 
@@ -174,9 +174,9 @@ pub(crate) struct LinkRecord {
     /// CPU seconds of the emulation, which include the receiving network stack.
     pub(crate) cpu_seconds: f64,
     /// From near to far.
-    pub(crate) there: Traffic,
+    pub(crate) there: LinkTraffic,
     /// From far to near.
-    pub(crate) back: Traffic,
+    pub(crate) back: LinkTraffic,
     /// Seconds between two values of the series.
     pub(crate) interval: f64,
     /// Bytes delivered from near to far in each interval.
@@ -185,7 +185,7 @@ pub(crate) struct LinkRecord {
     pub(crate) back_series: Vec<u64>,
 }
 
-impl Host {
+impl BenchHost {
     /// This machine, now.
     pub(crate) fn here() -> Self {
         let field = |path: &str, name: &str| {
@@ -205,7 +205,7 @@ impl Host {
     }
 }
 
-impl Record {
+impl BenchRecord {
     /// Writes it to a file.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let mut text = serde_json::to_vec_pretty(self)?;
@@ -218,9 +218,9 @@ impl Record {
         let tools = self.cases.iter().flat_map(|case| &case.tools);
         let mut runs = tools.flat_map(|tool| tool.runs.iter().map(move |run| (tool.peer, &run.outcome)));
         runs.any(|(peer, outcome)| match outcome {
-            Outcome::Ok => false,
-            Outcome::Timeout => !peer,
-            Outcome::Failed(_) | Outcome::Mismatch(_) => true,
+            RunOutcome::Ok => false,
+            RunOutcome::Timeout => !peer,
+            RunOutcome::Failed(_) | RunOutcome::Mismatch(_) => true,
         })
     }
 }

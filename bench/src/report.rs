@@ -1,6 +1,6 @@
 //! The table.
 
-use crate::record::{CaseRecord, Outcome, Pass, Record, RunRecord, ToolRecord};
+use crate::record::{BenchPass, BenchRecord, CaseRecord, RunOutcome, RunRecord, ToolRecord};
 use crate::units::{show_rate, show_seconds};
 
 const HEAD: [&str; 17] = [
@@ -24,18 +24,18 @@ const HEAD: [&str; 17] = [
 ];
 
 /// Medians of the runs of one tool in one pass.
-struct Summary<'a> {
+struct ToolSummary<'a> {
     tool: &'a ToolRecord,
-    pass: Pass,
+    pass: BenchPass,
     /// The runs that ended well.
     good: Vec<&'a RunRecord>,
     all: Vec<&'a RunRecord>,
 }
 
-impl<'a> Summary<'a> {
-    fn of(tool: &'a ToolRecord, pass: Pass) -> Self {
+impl<'a> ToolSummary<'a> {
+    fn of(tool: &'a ToolRecord, pass: BenchPass) -> Self {
         let all: Vec<_> = tool.runs.iter().filter(|run| run.pass == pass).collect();
-        let good = all.iter().copied().filter(|run| run.outcome == Outcome::Ok).collect();
+        let good = all.iter().copied().filter(|run| run.outcome == RunOutcome::Ok).collect();
         Self { tool, pass, good, all }
     }
 
@@ -56,11 +56,11 @@ impl<'a> Summary<'a> {
 
     /// How often each bad end came.
     fn failures(&self) -> String {
-        let count = |f: fn(&Outcome) -> bool| self.all.iter().filter(|run| f(&run.outcome)).count();
+        let count = |f: fn(&RunOutcome) -> bool| self.all.iter().filter(|run| f(&run.outcome)).count();
         let kinds = [
-            (count(|o| matches!(o, Outcome::Timeout)), "timeout"),
-            (count(|o| matches!(o, Outcome::Failed(_))), "failed"),
-            (count(|o| matches!(o, Outcome::Mismatch(_))), "MISMATCH"),
+            (count(|o| matches!(o, RunOutcome::Timeout)), "timeout"),
+            (count(|o| matches!(o, RunOutcome::Failed(_))), "failed"),
+            (count(|o| matches!(o, RunOutcome::Mismatch(_))), "MISMATCH"),
         ];
         let words: Vec<String> = kinds
             .iter()
@@ -72,14 +72,14 @@ impl<'a> Summary<'a> {
 }
 
 /// Lines of cells, the head first.
-fn rows(record: &Record) -> Vec<Vec<String>> {
+fn rows(record: &BenchRecord) -> Vec<Vec<String>> {
     let mut rows = vec![HEAD.iter().map(|text| (*text).to_owned()).collect()];
     for case in &record.cases {
-        for pass in [Pass::First, Pass::Again] {
+        for pass in [BenchPass::First, BenchPass::Again] {
             let summaries: Vec<_> = case
                 .tools
                 .iter()
-                .map(|tool| Summary::of(tool, pass))
+                .map(|tool| ToolSummary::of(tool, pass))
                 .filter(|summary| !summary.all.is_empty())
                 .collect();
             for summary in &summaries {
@@ -90,7 +90,7 @@ fn rows(record: &Record) -> Vec<Vec<String>> {
     rows
 }
 
-fn row(case: &CaseRecord, summary: &Summary, others: &[Summary]) -> Vec<String> {
+fn row(case: &CaseRecord, summary: &ToolSummary, others: &[ToolSummary]) -> Vec<String> {
     let number = |value: Option<f64>, digits: usize| {
         value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
     };
@@ -98,7 +98,7 @@ fn row(case: &CaseRecord, summary: &Summary, others: &[Summary]) -> Vec<String> 
     let seconds = summary.seconds();
     let speed = seconds.map(|seconds| case.extent.bytes as f64 / 1e6 / seconds);
     // Nothing is moved when all is there already.
-    let moved = speed.filter(|_| summary.pass == Pass::First);
+    let moved = speed.filter(|_| summary.pass == BenchPass::First);
     let files = case.extent.files as f64;
     // Of large files nobody asks how many there are in a second.
     let many = seconds.map(|seconds| files / seconds).filter(|_| files >= 100.0);
@@ -108,12 +108,12 @@ fn row(case: &CaseRecord, summary: &Summary, others: &[Summary]) -> Vec<String> 
         .iter()
         .filter(|other| other.tool.peer)
         .filter(|other| !case.by_promise || other.tool.durable == summary.tool.durable)
-        .filter_map(Summary::seconds)
+        .filter_map(ToolSummary::seconds)
         .min_by(f64::total_cmp);
     let ratio = best.zip(seconds).map(|(best, seconds)| best / seconds);
     let name = match summary.pass {
-        Pass::Again => format!("{}, again", case.case),
-        Pass::First | Pass::Prepare => case.case.clone(),
+        BenchPass::Again => format!("{}, again", case.case),
+        BenchPass::First | BenchPass::Prepare => case.case.clone(),
     };
     let mut runs = format!("{}", summary.good.len());
     if summary.good.len() < summary.all.len() {
@@ -144,7 +144,7 @@ fn row(case: &CaseRecord, summary: &Summary, others: &[Summary]) -> Vec<String> 
 }
 
 /// The table in columns for a terminal.
-pub(crate) fn plain(record: &Record) -> String {
+pub(crate) fn plain(record: &BenchRecord) -> String {
     let rows = rows(record);
     let widths: Vec<usize> = (0..HEAD.len())
         .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
@@ -168,7 +168,7 @@ pub(crate) fn plain(record: &Record) -> String {
 }
 
 /// The table in Markdown.
-pub(crate) fn markdown(record: &Record) -> String {
+pub(crate) fn markdown(record: &BenchRecord) -> String {
     let host = &record.host;
     let mut text = String::new();
     for (number, row) in rows(record).iter().enumerate() {
@@ -199,7 +199,7 @@ pub(crate) fn markdown(record: &Record) -> String {
 }
 
 /// The notes below the figures: data and link of each case, the tools that were left out, and failures.
-fn notes(record: &Record) -> String {
+fn notes(record: &BenchRecord) -> String {
     let mut text = String::from("\n");
     for case in &record.cases {
         let extent = case.extent;
@@ -227,7 +227,7 @@ fn notes(record: &Record) -> String {
         }
         for tool in &case.tools {
             for run in &tool.runs {
-                if let Outcome::Failed(why) | Outcome::Mismatch(why) = &run.outcome {
+                if let RunOutcome::Failed(why) | RunOutcome::Mismatch(why) = &run.outcome {
                     text.push_str(&format!("{}: {} in round {}: {why}\n", case.case, tool.tool, run.round));
                 }
             }
@@ -242,13 +242,13 @@ fn notes(record: &Record) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::Extent;
+    use crate::dataset::TreeSize;
     use crate::link::TcpSpec;
-    use crate::record::Host;
+    use crate::record::BenchHost;
 
-    fn tool(name: &str, peer: bool, seconds: &[f64], outcome: &Outcome) -> ToolRecord {
+    fn tool(name: &str, peer: bool, seconds: &[f64], outcome: &RunOutcome) -> ToolRecord {
         let run = |(index, seconds): (usize, &f64)| {
-            RunRecord::new(index + 1, Pass::First, outcome.clone(), *seconds)
+            RunRecord::new(index + 1, BenchPass::First, outcome.clone(), *seconds)
         };
         ToolRecord::of_runs(name, peer, seconds.iter().enumerate().map(run).collect())
     }
@@ -256,9 +256,9 @@ mod tests {
     #[test]
     fn medians_and_ratios() {
         let tools = vec![
-            tool("haul", false, &[1.0, 2.0, 9.0], &Outcome::Ok),
-            tool("cp", true, &[4.0, 5.0], &Outcome::Ok),
-            tool("slow", true, &[60.0], &Outcome::Timeout),
+            tool("haul", false, &[1.0, 2.0, 9.0], &RunOutcome::Ok),
+            tool("cp", true, &[4.0, 5.0], &RunOutcome::Ok),
+            tool("slow", true, &[60.0], &RunOutcome::Timeout),
         ];
         let case = CaseRecord {
             case: "c".to_owned(),
@@ -268,14 +268,14 @@ mod tests {
             queue_bytes: None,
             folder: String::new(),
             data: String::new(),
-            extent: Extent { files: 1, folders: 0, bytes: 200_000_000 },
+            extent: TreeSize { files: 1, folders: 0, bytes: 200_000_000 },
             delay: None,
             by_promise: false,
             tools,
             skipped: Vec::new(),
         };
-        let record = Record {
-            host: Host::here(),
+        let record = BenchRecord {
+            host: BenchHost::here(),
             quick: false,
             rounds: 3,
             tcp: TcpSpec::default(),

@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::bucket::{Bucket, SOURCE};
-use crate::cases::{Case, Far, Passes, Route, Slow, Store};
-use crate::dataset::{Tree, make_older};
-use crate::leftovers::{SLOW, Scratch};
-use crate::link::{Link, TcpSpec};
-use crate::measure::{Cgroups, Side};
+use crate::bucket::{BenchStore, SOURCE};
+use crate::cases::{BenchCase, DataDirection, Far, Passes, SlowSide, TreePlace};
+use crate::dataset::{DatasetTree, make_older};
+use crate::leftovers::{BenchScratch, SLOW};
+use crate::link::{EmulatedLink, TcpSpec};
+use crate::measure::{Cgroups, HostProcesses};
 use crate::peers::tool_named;
 use crate::process::{last_lines, run_aside};
-use crate::record::{CaseRecord, Outcome, Pass, RunRecord, ToolRecord};
+use crate::record::{BenchPass, CaseRecord, RunOutcome, RunRecord, ToolRecord};
 use crate::share::Share;
-use crate::sshd::Sshd;
+use crate::sshd::BenchSshd;
 use crate::stop::Stop;
-use crate::timed::{Stage, timed};
-use crate::tool::{Job, Keeps, Plan, Promise, Tool};
+use crate::timed::{RunStage, timed};
+use crate::tool::{BenchCopy, CopyCommands, Promise, Tool, ToolKeeps};
 use crate::units::show_seconds;
 
 /// The settings that all cases share.
-pub(crate) struct Settings {
+pub(crate) struct BenchSettings {
     /// Rounds of each case.
     pub(crate) rounds: usize,
     /// Small data and short delays.
@@ -49,7 +49,11 @@ pub(crate) struct Settings {
 }
 
 /// Runs one case.
-pub(crate) fn run_case(case: &Case, settings: &Settings, cgroups: Option<&Cgroups>) -> Result<CaseRecord> {
+pub(crate) fn run_case(
+    case: &BenchCase,
+    settings: &BenchSettings,
+    cgroups: Option<&Cgroups>,
+) -> Result<CaseRecord> {
     let (tools, skipped) = choose(case, settings);
     if tools.is_empty() {
         bail!("none of its tools is chosen or there: {}", case.tools.join(", "));
@@ -59,28 +63,28 @@ pub(crate) fn run_case(case: &Case, settings: &Settings, cgroups: Option<&Cgroup
     let data = case.data(settings.quick);
     let tree = data.prepare(base, &settings.stop)?;
     // Dropped in reverse: processes, then the link with its namespaces, then the folder.
-    let scratch = Scratch::new(base)?;
-    let link = spec.as_ref().map(|spec| Link::new(spec, &settings.tcp)).transpose()?;
-    let near = Side::new(cgroups, "near");
-    let far = Side::new(cgroups, "far");
+    let scratch = BenchScratch::new(base)?;
+    let link = spec.as_ref().map(|spec| EmulatedLink::new(spec, &settings.tcp)).transpose()?;
+    let near = HostProcesses::new(cgroups, "near");
+    let far = HostProcesses::new(cgroups, "far");
     let (mut sshd, mut bucket, mut share) = (None, None, None);
     if let Some(link) = &link {
         let (dir, stop) = (scratch.path().join("far"), &settings.stop);
         match case.far {
-            Far::Machine => sshd = Some(Sshd::start(&dir, link, &far, stop)?),
+            Far::Machine => sshd = Some(BenchSshd::start(&dir, link, &far, stop)?),
             Far::Share => share = Some(Share::start(&dir, base, link, &far, stop)?),
-            Far::Bucket => bucket = Some(Bucket::start(&dir, link, &far, stop)?),
+            Far::Bucket => bucket = Some(BenchStore::start(&dir, link, &far, stop)?),
         }
     }
-    let pid = sshd.as_ref().map(Sshd::pid).or(bucket.as_ref().map(Bucket::pid));
+    let pid = sshd.as_ref().map(BenchSshd::pid).or(bucket.as_ref().map(BenchStore::pid));
     let pid = pid.or(share.as_ref().map(Share::pid));
     let file = data.only_file();
-    let runner = Runner {
+    let runner = CaseRunner {
         case,
         settings,
         tree: &tree,
         scratch: scratch.path(),
-        stage: Stage {
+        stage: RunStage {
             link: link.as_ref(),
             near: &near,
             far: pid.map(|pid| (&far, pid)),
@@ -93,10 +97,10 @@ pub(crate) fn run_case(case: &Case, settings: &Settings, cgroups: Option<&Cgroup
         share: share.as_ref(),
         file: file.as_deref(),
     };
-    if let Some(bucket) = bucket.as_ref().filter(|_| case.route == Route::Pull) {
+    if let Some(bucket) = bucket.as_ref().filter(|_| case.route == DataDirection::Pull) {
         fill_bucket(bucket, settings.haul.as_deref(), utf8(&tree.path)?, file.as_deref())?;
     }
-    if case.store == Store::Disk {
+    if case.store == TreePlace::Disk {
         warm(&tree, scratch.path(), &settings.stop)?;
     }
     let tools = runner.rounds(&tools)?;
@@ -110,28 +114,28 @@ pub(crate) fn run_case(case: &Case, settings: &Settings, cgroups: Option<&Cgroup
         data: data.name.to_owned(),
         extent: tree.extent,
         delay: case.slow.map(|slow| slow.delay().as_secs_f64()),
-        by_promise: case.store == Store::Disk,
+        by_promise: case.store == TreePlace::Disk,
         tools,
         skipped,
     })
 }
 
 /// The directory for the data of a case.
-fn base_dir<'a>(case: &Case, settings: &'a Settings) -> &'a Path {
+fn base_dir<'a>(case: &BenchCase, settings: &'a BenchSettings) -> &'a Path {
     match case.store {
-        Store::Memory => &settings.dir,
-        Store::Disk => &settings.disk_dir,
+        TreePlace::Memory => &settings.dir,
+        TreePlace::Disk => &settings.disk_dir,
     }
 }
 
 /// Reads the tree into the page cache.
-fn warm(tree: &Tree, scratch: &Path, stop: &Stop) -> Result<()> {
+fn warm(tree: &DatasetTree, scratch: &Path, stop: &Stop) -> Result<()> {
     let read = format!("tar -C {} -cf - . | cat > /dev/null", tree.path.display());
     run_aside(&read, &scratch.join("warm.log"), stop).map(drop)
 }
 
 /// Stores the data of a case in a bucket. haul uploads a single file, so that its digest is stored too.
-fn fill_bucket(bucket: &Bucket, haul: Option<&str>, tree: &str, file: Option<&str>) -> Result<()> {
+fn fill_bucket(bucket: &BenchStore, haul: Option<&str>, tree: &str, file: Option<&str>) -> Result<()> {
     match (haul, file) {
         (Some(haul), Some(file)) => bucket.put(haul, &format!("{tree}/{file}"), &format!("{SOURCE}/{file}")),
         _ => bucket.fill(SOURCE, tree),
@@ -139,7 +143,7 @@ fn fill_bucket(bucket: &Bucket, haul: Option<&str>, tree: &str, file: Option<&st
 }
 
 /// The tools to run, and those left out.
-fn choose(case: &Case, settings: &Settings) -> (Vec<&'static Tool>, Vec<(String, String)>) {
+fn choose(case: &BenchCase, settings: &BenchSettings) -> (Vec<&'static Tool>, Vec<(String, String)>) {
     let mut chosen = Vec::new();
     let mut skipped = Vec::new();
     for tool in case.tools.iter().filter_map(|name| tool_named(name)) {
@@ -157,20 +161,20 @@ fn choose(case: &Case, settings: &Settings) -> (Vec<&'static Tool>, Vec<(String,
     (chosen, skipped)
 }
 
-struct Runner<'a> {
-    case: &'a Case,
-    settings: &'a Settings,
-    tree: &'a Tree,
+struct CaseRunner<'a> {
+    case: &'a BenchCase,
+    settings: &'a BenchSettings,
+    tree: &'a DatasetTree,
     scratch: &'a Path,
-    stage: Stage<'a>,
-    sshd: Option<&'a Sshd>,
-    bucket: Option<&'a Bucket<'a>>,
+    stage: RunStage<'a>,
+    sshd: Option<&'a BenchSshd>,
+    bucket: Option<&'a BenchStore<'a>>,
     share: Option<&'a Share>,
     /// The only file of the tree, where it has one.
     file: Option<&'a str>,
 }
 
-impl Runner<'_> {
+impl CaseRunner<'_> {
     /// All rounds, the tools in turn in each. Every other round runs them in reverse order, as a run can cost the one
     /// that follows it.
     fn rounds(&self, tools: &[&'static Tool]) -> Result<Vec<ToolRecord>> {
@@ -198,7 +202,7 @@ impl Runner<'_> {
             }
             for (tool, target, plan, record) in order {
                 // A tool that was too slow once does not run again.
-                let given_up = record.runs.iter().any(|run| run.outcome == Outcome::Timeout);
+                let given_up = record.runs.iter().any(|run| run.outcome == RunOutcome::Timeout);
                 if !given_up {
                     self.round(round, (tool, &record.tool), target, plan, &mut record.runs)?;
                 }
@@ -228,43 +232,43 @@ impl Runner<'_> {
     /// Where tools see the copy of that name.
     fn seen(&self, name: &str) -> PathBuf {
         match self.case.slow {
-            Some(Slow::Target(_)) => self.scratch.join(SLOW).join(name),
+            Some(SlowSide::Target(_)) => self.scratch.join(SLOW).join(name),
             _ => self.behind().join(name),
         }
     }
 
     /// Runs a plan, with the slow file system mounted anew where the case has one: nothing is in caches.
-    fn run(&self, plan: &Plan, pass: Pass) -> Result<RunRecord> {
+    fn run(&self, plan: &CopyCommands, pass: BenchPass) -> Result<RunRecord> {
         let Some(slow) = self.case.slow else { return timed(&self.stage, plan) };
         let behind = match slow {
-            Slow::Source(_) => self.tree.path.clone(),
-            Slow::Target(_) => self.behind(),
+            SlowSide::Source(_) => self.tree.path.clone(),
+            SlowSide::Target(_) => self.behind(),
         };
-        let delay = if pass == Pass::Prepare { Duration::ZERO } else { slow.delay() };
-        let options = haul_slowfs::Options::nfs(delay);
+        let delay = if pass == BenchPass::Prepare { Duration::ZERO } else { slow.delay() };
+        let options = haul_slowfs::MountOptions::nfs(delay);
         let at = self.scratch.join(SLOW);
         fs::create_dir_all(&at)?;
-        let mount =
-            haul_slowfs::Mount::new(&behind, &at, options).context("cannot mount the slow file system")?;
+        let mount = haul_slowfs::SlowMount::new(&behind, &at, options)
+            .context("cannot mount the slow file system")?;
         let mut run = timed(&self.stage, plan)?;
         let counts = mount.counts();
         run.requests = Some(counts.iter().map(|(op, count)| (op.name().to_owned(), count)).collect());
         Ok(run)
     }
 
-    fn plan(&self, tool: &Tool, haul: &str, target: &Path) -> Result<Plan> {
+    fn plan(&self, tool: &Tool, haul: &str, target: &Path) -> Result<CopyCommands> {
         let slow = self.scratch.join(SLOW);
         let source = match self.case.slow {
-            Some(Slow::Source(_)) => slow.as_path(),
+            Some(SlowSide::Source(_)) => slow.as_path(),
             _ => &self.tree.path,
         };
         let (mut source, mut target, bucket) = (utf8(source)?, utf8(target)?, bucket_of(target));
         match (self.bucket, self.case.route) {
-            (Some(_), Route::Push) => target = &bucket,
-            (Some(_), Route::Pull) => source = SOURCE,
+            (Some(_), DataDirection::Push) => target = &bucket,
+            (Some(_), DataDirection::Pull) => source = SOURCE,
             _ => {}
         }
-        let job = Job {
+        let job = BenchCopy {
             route: self.case.route,
             source,
             target,
@@ -284,17 +288,17 @@ impl Runner<'_> {
         round: usize,
         (tool, label): (&Tool, &str),
         target: &Path,
-        plan: &Plan,
+        plan: &CopyCommands,
         runs: &mut Vec<RunRecord>,
     ) -> Result<()> {
-        let passes: &[Pass] = match self.case.passes {
-            Passes::First | Passes::Changed => &[Pass::First],
-            Passes::Both => &[Pass::First, Pass::Again],
-            Passes::Again if target.exists() => &[Pass::Again],
-            Passes::Again => &[Pass::Prepare, Pass::Again],
+        let passes: &[BenchPass] = match self.case.passes {
+            Passes::First | Passes::Changed => &[BenchPass::First],
+            Passes::Both => &[BenchPass::First, BenchPass::Again],
+            Passes::Again if target.exists() => &[BenchPass::Again],
+            Passes::Again => &[BenchPass::Prepare, BenchPass::Again],
         };
         for pass in passes {
-            if *pass != Pass::Again {
+            if *pass != BenchPass::Again {
                 self.clear(target)?;
             }
             if self.case.passes == Passes::Changed {
@@ -302,11 +306,11 @@ impl Runner<'_> {
                 run_aside(&copy, &self.scratch.join("copy.log"), &self.settings.stop)?;
                 make_older(target)?;
             }
-            if self.case.store == Store::Disk {
+            if self.case.store == TreePlace::Disk {
                 // Pages of earlier runs are not to be written during this one.
                 rustix::fs::syncfs(File::open(self.scratch)?)?;
             }
-            if tool.name == "haul sync" && *pass == Pass::Again {
+            if tool.name == "haul sync" && *pass == BenchPass::Again {
                 rename_some(target)?;
             }
             if let Some(bucket) = self.filled() {
@@ -317,11 +321,11 @@ impl Runner<'_> {
             self.settings.stop.check()?;
             run.round = round;
             run.pass = *pass;
-            if run.outcome == Outcome::Ok {
+            if run.outcome == RunOutcome::Ok {
                 run.outcome = self.compare(tool, target)?;
             }
             self.tell(label, &run);
-            let ended_well = run.outcome == Outcome::Ok;
+            let ended_well = run.outcome == RunOutcome::Ok;
             runs.push(run);
             if !ended_well {
                 self.clear(target)?;
@@ -341,7 +345,7 @@ impl Runner<'_> {
             bucket.make(&bucket_of(target))?;
             bucket.remove(&bucket_of(target))?;
         }
-        if self.case.store == Store::Memory || !target.exists() {
+        if self.case.store == TreePlace::Memory || !target.exists() {
             return remove(target);
         }
         let aside = self.scratch.join("aside");
@@ -351,45 +355,45 @@ impl Runner<'_> {
     }
 
     /// The object store, if it is the target.
-    fn filled(&self) -> Option<&Bucket<'_>> {
-        self.bucket.filter(|_| self.case.route == Route::Push)
+    fn filled(&self) -> Option<&BenchStore<'_>> {
+        self.bucket.filter(|_| self.case.route == DataDirection::Push)
     }
 
     /// Compares the copy with the original, byte for byte.
-    fn compare(&self, tool: &Tool, target: &Path) -> Result<Outcome> {
+    fn compare(&self, tool: &Tool, target: &Path) -> Result<RunOutcome> {
         if let Some(bucket) = self.filled()
             && let Err(error) = bucket.take(&bucket_of(target), utf8(target)?)
         {
             self.settings.stop.check()?;
-            return Ok(Outcome::Mismatch(format!("{error:#}")));
+            return Ok(RunOutcome::Mismatch(format!("{error:#}")));
         }
         let options = match tool.keeps {
-            Keeps::Everything => "-rlptgoDnic",
-            Keeps::Contents => "-rlnic",
+            ToolKeeps::Everything => "-rlptgoDnic",
+            ToolKeeps::Contents => "-rlnic",
         };
         let text = format!("rsync {options} --delete {}/ {}/", utf8(&self.tree.path)?, utf8(target)?);
         let output = run_aside(&text, &self.scratch.join("compare.log"), &self.settings.stop);
         self.settings.stop.check()?;
         Ok(match output {
-            Ok(text) if text.trim().is_empty() => Outcome::Ok,
+            Ok(text) if text.trim().is_empty() => RunOutcome::Ok,
             Ok(text) => {
-                Outcome::Mismatch(format!("{} differences: {}", text.lines().count(), last_lines(&text)))
+                RunOutcome::Mismatch(format!("{} differences: {}", text.lines().count(), last_lines(&text)))
             }
-            Err(error) => Outcome::Mismatch(format!("{error:#}")),
+            Err(error) => RunOutcome::Mismatch(format!("{error:#}")),
         })
     }
 
     fn tell(&self, label: &str, run: &RunRecord) {
         let how = match &run.outcome {
-            Outcome::Ok => String::new(),
-            Outcome::Timeout => " TIMEOUT".to_owned(),
-            Outcome::Failed(why) => format!(" FAILED: {why}"),
-            Outcome::Mismatch(why) => format!(" MISMATCH: {why}"),
+            RunOutcome::Ok => String::new(),
+            RunOutcome::Timeout => " TIMEOUT".to_owned(),
+            RunOutcome::Failed(why) => format!(" FAILED: {why}"),
+            RunOutcome::Mismatch(why) => format!(" MISMATCH: {why}"),
         };
         let pass = match run.pass {
-            Pass::First => "",
-            Pass::Again => " again",
-            Pass::Prepare => " prepare",
+            BenchPass::First => "",
+            BenchPass::Again => " again",
+            BenchPass::Prepare => " prepare",
         };
         let (case, seconds) = (self.case.name, show_seconds(run.seconds));
         eprintln!("{case} round {} {label}{pass}: {seconds} s{how}", run.round);
@@ -432,9 +436,9 @@ pub(crate) fn utf8(path: &Path) -> Result<&str> {
     }
 }
 
-impl Settings {
+impl BenchSettings {
     /// Whether any of the cases needs a link or a mount.
-    pub(crate) fn needs_root(cases: &[&Case]) -> bool {
-        cases.iter().any(|case| case.route != Route::Local || case.slow.is_some())
+    pub(crate) fn needs_root(cases: &[&BenchCase]) -> bool {
+        cases.iter().any(|case| case.route != DataDirection::Local || case.slow.is_some())
     }
 }

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::link::Link;
-use crate::measure::Side;
-use crate::process::{Place, Running, await_listener, last_lines, run_aside};
+use crate::link::EmulatedLink;
+use crate::measure::HostProcesses;
+use crate::process::{CommandPlace, RunningCommand, await_listener, last_lines, run_aside};
 use crate::stop::Stop;
 
 const PORT: u16 = 445;
@@ -39,13 +39,19 @@ impl ShareAccess {
 
 /// The running server. Killed on drop.
 pub(crate) struct Share {
-    running: Running,
+    running: RunningCommand,
     pub(crate) access: ShareAccess,
 }
 
 impl Share {
     /// Starts the server and waits until it listens.
-    pub(crate) fn start(dir: &Path, root: &Path, link: &Link, far: &Side, stop: &Stop) -> Result<Self> {
+    pub(crate) fn start(
+        dir: &Path,
+        root: &Path,
+        link: &EmulatedLink,
+        far: &HostProcesses,
+        stop: &Stop,
+    ) -> Result<Self> {
         ensure!(Path::new(SERVER).exists(), "smbd is not installed (Debian: samba)");
         let at = |name: &str| dir.join(name).display().to_string();
         for name in ["private", "lock", "state", "cache", "pid", "rpc"] {
@@ -70,10 +76,13 @@ impl Share {
             format!("printf '{PASSWORD}\\n{PASSWORD}\\n' | smbpasswd -c {} -s -a {USER}", at("smb.conf"));
         run_aside(&set, &dir.join("smbpasswd.log"), stop).context("smbpasswd")?;
         let log = dir.join("smbd.log");
-        let place = Place { netns: Some(link.far()), side: Some(far), log: &log };
+        let place = CommandPlace { netns: Some(link.far()), side: Some(far), log: &log };
         let config = at("smb.conf");
-        let mut running =
-            Running::program(SERVER, ["--foreground", "--no-process-group", "-s", config.as_str()], place)?;
+        let mut running = RunningCommand::program(
+            SERVER,
+            ["--foreground", "--no-process-group", "-s", config.as_str()],
+            place,
+        )?;
         if let Err(error) = await_listener(&mut running, PORT, stop) {
             let said = fs::read_to_string(&log).unwrap_or_default();
             return Err(error.context(format!("smbd: {}", last_lines(&said))));

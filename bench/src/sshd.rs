@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::link::{FAR_IP, Link};
-use crate::measure::Side;
-use crate::process::{Place, Running, await_listener, run_aside};
+use crate::link::{EmulatedLink, FAR_IP};
+use crate::measure::HostProcesses;
+use crate::process::{CommandPlace, RunningCommand, await_listener, run_aside};
 use crate::programs::which;
 use crate::stop::Stop;
 
@@ -34,8 +34,8 @@ impl SshAccess {
 }
 
 /// The running server. Killed on drop.
-pub(crate) struct Sshd {
-    running: Running,
+pub(crate) struct BenchSshd {
+    running: RunningCommand,
     /// How to connect to it.
     pub(crate) access: SshAccess,
 }
@@ -67,9 +67,9 @@ fn write_configs(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-impl Sshd {
+impl BenchSshd {
     /// Starts the server and waits until it listens.
-    pub(crate) fn start(dir: &Path, link: &Link, far: &Side, stop: &Stop) -> Result<Self> {
+    pub(crate) fn start(dir: &Path, link: &EmulatedLink, far: &HostProcesses, stop: &Stop) -> Result<Self> {
         let program = which("sshd")
             .or_else(|| which("/usr/sbin/sshd"))
             .context("sshd is not installed (package openssh-server)")?;
@@ -93,10 +93,13 @@ impl Sshd {
         fs::write(at("known_hosts"), format!("[{FAR_IP}]:{PORT} {host_key}"))?;
 
         write_configs(dir)?;
-        let place = Place { netns: Some(link.far()), side: Some(far), log: &log };
+        let place = CommandPlace { netns: Some(link.far()), side: Some(far), log: &log };
         let config = at("sshd_config");
-        let mut running =
-            Running::program(&program.display().to_string(), ["-D", "-e", "-f", config.as_str()], place)?;
+        let mut running = RunningCommand::program(
+            &program.display().to_string(),
+            ["-D", "-e", "-f", config.as_str()],
+            place,
+        )?;
         if let Err(error) = await_listener(&mut running, PORT, stop) {
             let said = fs::read_to_string(&log).unwrap_or_default();
             return Err(error.context(format!("sshd: {}", crate::process::last_lines(&said))));
@@ -118,10 +121,11 @@ impl Sshd {
     }
 
     /// One login that does nothing, so that a faulty setup is told from a faulty tool.
-    fn try_login(&self, dir: &Path, link: &Link, stop: &Stop) -> Result<()> {
+    fn try_login(&self, dir: &Path, link: &EmulatedLink, stop: &Stop) -> Result<()> {
         let log = dir.join("login.log");
         let text = format!("{} root@{FAR_IP} true", self.access.command());
-        let mut running = Running::shell(&text, Place { netns: Some(link.near()), side: None, log: &log })?;
+        let mut running =
+            RunningCommand::shell(&text, CommandPlace { netns: Some(link.near()), side: None, log: &log })?;
         let start = std::time::Instant::now();
         loop {
             stop.check()?;

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::link::{Link, Traffic};
-use crate::measure::{Side, Watch};
-use crate::process::{Place, Running, await_listener, last_lines};
-use crate::record::{LinkRecord, Outcome, Pass, RunRecord};
+use crate::link::{EmulatedLink, LinkTraffic};
+use crate::measure::{HostProcesses, ProcessWatch};
+use crate::process::{CommandPlace, RunningCommand, await_listener, last_lines};
+use crate::record::{BenchPass, LinkRecord, RunOutcome, RunRecord};
 use crate::stop::Stop;
-use crate::tool::{NC_PORT, Plan};
+use crate::tool::{CopyCommands, NC_PORT};
 
 /// The pause between two looks at the processes, at least.
 const LOOK: Duration = Duration::from_millis(20);
@@ -24,13 +24,13 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Where runs take place.
-pub(crate) struct Stage<'a> {
+pub(crate) struct RunStage<'a> {
     /// The link; none for copies within one machine.
-    pub(crate) link: Option<&'a Link>,
+    pub(crate) link: Option<&'a EmulatedLink>,
     /// The processes of the near machine.
-    pub(crate) near: &'a Side,
+    pub(crate) near: &'a HostProcesses,
     /// The processes of the far machine, and the one that stays.
-    pub(crate) far: Option<(&'a Side, u32)>,
+    pub(crate) far: Option<(&'a HostProcesses, u32)>,
     /// The wish to stop.
     pub(crate) stop: &'a Stop,
     /// The file for the output of the tools.
@@ -40,12 +40,12 @@ pub(crate) struct Stage<'a> {
 }
 
 /// Runs a plan once. Errors are those of the harness; those of the tool are an outcome.
-pub(crate) fn timed(stage: &Stage, plan: &Plan) -> Result<RunRecord> {
+pub(crate) fn timed(stage: &RunStage, plan: &CopyCommands) -> Result<RunRecord> {
     let _ = fs::remove_file(&stage.log);
-    let place = |netns, side| Place { netns, side: Some(side), log: &stage.log };
+    let place = |netns, side| CommandPlace { netns, side: Some(side), log: &stage.log };
     let listener = match (&plan.listener, stage.link, stage.far) {
         (Some(text), Some(link), Some((far, _))) => {
-            let mut running = Running::shell(text, place(Some(link.far()), far))?;
+            let mut running = RunningCommand::shell(text, place(Some(link.far()), far))?;
             await_listener(&mut running, NC_PORT, stage.stop)?;
             Some(running)
         }
@@ -53,28 +53,28 @@ pub(crate) fn timed(stage: &Stage, plan: &Plan) -> Result<RunRecord> {
     };
     let mut meters = Meters::start(stage);
     let start = Instant::now();
-    let near = Running::shell(&plan.near, place(stage.link.map(Link::near), stage.near))?;
+    let near = RunningCommand::shell(&plan.near, place(stage.link.map(EmulatedLink::near), stage.near))?;
     let ended = watch(stage, start, near, listener, &mut meters);
 
     if let Some((far, sshd)) = stage.far {
-        let gone = matches!(ended, Ok(End::Done(_))) && far.wait_quiet(Some(sshd), FAREWELL);
+        let gone = matches!(ended, Ok(TimedEnd::Done(_))) && far.wait_quiet(Some(sshd), FAREWELL);
         if !gone {
             far.kill_all(Some(sshd));
         }
     }
     stage.near.kill_all(None);
     let (seconds, outcome) = match ended? {
-        End::Done(when) => (when - start, Outcome::Ok),
-        End::TooLong => (start.elapsed(), Outcome::Timeout),
-        End::Bad(when, status) => {
+        TimedEnd::Done(when) => (when - start, RunOutcome::Ok),
+        TimedEnd::TooLong => (start.elapsed(), RunOutcome::Timeout),
+        TimedEnd::Bad(when, status) => {
             let said = fs::read_to_string(&stage.log).unwrap_or_default();
-            (when - start, Outcome::Failed(format!("{status}: {}", last_lines(&said))))
+            (when - start, RunOutcome::Failed(format!("{status}: {}", last_lines(&said))))
         }
     };
     Ok(meters.finish(seconds, outcome))
 }
 
-enum End {
+enum TimedEnd {
     Done(Instant),
     Bad(Instant, ExitStatus),
     TooLong,
@@ -82,41 +82,41 @@ enum End {
 
 /// Waits for the end and keeps the meters going.
 fn watch(
-    stage: &Stage,
+    stage: &RunStage,
     start: Instant,
-    mut near: Running,
-    mut listener: Option<Running>,
+    mut near: RunningCommand,
+    mut listener: Option<RunningCommand>,
     meters: &mut Meters,
-) -> Result<End> {
+) -> Result<TimedEnd> {
     loop {
         stage.stop.check()?;
         if start.elapsed() > stage.timeout {
-            return Ok(End::TooLong);
+            return Ok(TimedEnd::TooLong);
         }
         let pause = meters.look();
         let Some((when, status)) = near.wait_for(pause)? else {
             continue;
         };
         if !status.success() {
-            return Ok(End::Bad(when, status));
+            return Ok(TimedEnd::Bad(when, status));
         }
         let Some(listener) = &mut listener else {
-            return Ok(End::Done(when));
+            return Ok(TimedEnd::Done(when));
         };
         if let Some((later, status)) = listener.wait_for(pause)? {
             let last = when.max(later);
-            return Ok(if status.success() { End::Done(last) } else { End::Bad(last, status) });
+            return Ok(if status.success() { TimedEnd::Done(last) } else { TimedEnd::Bad(last, status) });
         }
     }
 }
 
 /// All that is measured during a run.
 struct Meters<'a> {
-    near: Watch<'a>,
-    far: Option<Watch<'a>>,
-    link: Option<&'a Link>,
+    near: ProcessWatch<'a>,
+    far: Option<ProcessWatch<'a>>,
+    link: Option<&'a EmulatedLink>,
     link_cpu: f64,
-    traffic: [Traffic; 2],
+    traffic: [LinkTraffic; 2],
     series: [Vec<u64>; 2],
     last: [u64; 2],
     next_look: Instant,
@@ -124,14 +124,14 @@ struct Meters<'a> {
 }
 
 impl<'a> Meters<'a> {
-    fn start(stage: &Stage<'a>) -> Self {
-        let traffic = stage.link.map(Link::traffic).unwrap_or_default();
+    fn start(stage: &RunStage<'a>) -> Self {
+        let traffic = stage.link.map(EmulatedLink::traffic).unwrap_or_default();
         let now = Instant::now();
         Self {
-            near: Watch::start(stage.near),
-            far: stage.far.map(|(far, _)| Watch::start(far)),
+            near: ProcessWatch::start(stage.near),
+            far: stage.far.map(|(far, _)| ProcessWatch::start(far)),
             link: stage.link,
-            link_cpu: stage.link.map_or(0.0, Link::cpu_seconds),
+            link_cpu: stage.link.map_or(0.0, EmulatedLink::cpu_seconds),
             traffic,
             series: Default::default(),
             last: traffic.map(|way| way.bytes),
@@ -178,7 +178,7 @@ impl<'a> Meters<'a> {
         }
     }
 
-    fn finish(mut self, time: Duration, outcome: Outcome) -> RunRecord {
+    fn finish(mut self, time: Duration, outcome: RunOutcome) -> RunRecord {
         self.note_traffic(1);
         let link = self.link.map(|link| {
             let [there, back] = link.traffic();
@@ -192,7 +192,7 @@ impl<'a> Meters<'a> {
                 back_series,
             }
         });
-        let run = RunRecord::new(0, Pass::First, outcome, time.as_secs_f64());
-        RunRecord { near: self.near.finish(), far: self.far.map(Watch::finish), link, ..run }
+        let run = RunRecord::new(0, BenchPass::First, outcome, time.as_secs_f64());
+        RunRecord { near: self.near.finish(), far: self.far.map(ProcessWatch::finish), link, ..run }
     }
 }

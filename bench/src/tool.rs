@@ -3,14 +3,14 @@
 use std::process::Command;
 
 use crate::bucket::BucketAccess;
-use crate::cases::Route;
+use crate::cases::DataDirection;
 use crate::programs::which;
 use crate::share::ShareAccess;
 use crate::sshd::SshAccess;
 
 /// The properties that the copies of a tool keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keeps {
+pub(crate) enum ToolKeeps {
     /// Names, contents, links, permissions, owners and times.
     Everything,
     /// Names, contents and links.
@@ -33,17 +33,17 @@ pub(crate) struct Tool {
     /// Required programs.
     pub(crate) needs: &'static [&'static str],
     /// The properties that its copies keep.
-    pub(crate) keeps: Keeps,
+    pub(crate) keeps: ToolKeeps,
     /// The durability of its copies.
     pub(crate) promise: Promise,
     /// The commands for a copy; `None` if the tool cannot do it.
-    pub(crate) plan: fn(&Job) -> Option<Plan>,
+    pub(crate) plan: fn(&BenchCopy) -> Option<CopyCommands>,
 }
 
 /// A copy. No path needs quotes.
-pub(crate) struct Job<'a> {
+pub(crate) struct BenchCopy<'a> {
     /// The direction.
-    pub(crate) route: Route,
+    pub(crate) route: DataDirection,
     /// The source tree.
     pub(crate) source: &'a str,
     /// The target. In a first pass only its parent exists.
@@ -64,7 +64,7 @@ pub(crate) struct Job<'a> {
 
 /// Shell commands that make a copy.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct CopyCommands {
     /// The command of the user. The copy is complete when it has ended.
     pub(crate) near: String,
     /// The command that listens on the remote host at [`NC_PORT`].
@@ -105,6 +105,6 @@ impl Tool {
 }
 
 /// A plan with a local command only.
-pub(crate) fn near(command: String) -> Option<Plan> {
-    Some(Plan { near: command, listener: None })
+pub(crate) fn near(command: String) -> Option<CopyCommands> {
+    Some(CopyCommands { near: command, listener: None })
 }

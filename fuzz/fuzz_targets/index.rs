@@ -49,7 +49,7 @@ fn open(content: &[u8]) {
     file.set_len(content.len() as u64).unwrap();
     file.write_all_at(content, 0).unwrap();
     within(BASE, content.len(), || {
-        let Ok(stored) = stored::Stored::open(path, b"") else { return };
+        let Ok(stored) = stored::StoredIndex::open(path, b"") else { return };
         let root = RelPath::root();
         if let Ok(Some(found)) = stored.folder(&root) {
             let _ = stored.entries(&root, &found).map(Iterator::count);

@@ -2,7 +2,7 @@
 #![no_main]
 
 use haul_core::entry::Identity;
-use haul_core::journal::{HEADER_LEN, Header, RECORD_LEN, decode, encode_record};
+use haul_core::journal::{HEADER_LEN, JournalHeader, RECORD_LEN, decode, encode_record};
 use haul_core::{ChainingValue, Timestamp};
 use haul_fuzz::{BASE, within};
 use libfuzzer_sys::fuzz_target;
@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     // Checksums are hard to guess: the bytes are also tried behind a valid journal.
     let ctime = Some(Timestamp { sec: 5, nsec: 6 });
     let identity = Identity { len: 1 << 30, mtime: Timestamp { sec: 1, nsec: 2 }, ctime, ino: 3 };
-    let header = Header { identity, staged_ino: 4, boot: [5; 16], key: [6; 16], synced: true };
+    let header = JournalHeader { identity, staged_ino: 4, boot: [5; 16], key: [6; 16], synced: true };
     let mut journal = header.encode().to_vec();
     let seed = header.seed();
     for index in 0..3 {

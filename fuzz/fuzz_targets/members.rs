@@ -17,10 +17,13 @@ fuzz_target!(|bytes: &[u8]| {
     let pieces = scan(usize::from(*first) + 1);
     assert!(whole == pieces, "the pieces make no difference");
     if let Ok(packed) = &whole {
-        let Ok(index) = decode(packed) else { panic!("what is written can be read") };
+        let Ok(index) = decode(packed) else { panic!("an encoded index can be decoded") };
         let end = index.members.iter().flat_map(|member| &member.pieces).map(|piece| {
             let from = piece.at as usize;
-            assert!(piece.proves(&stream[from..from + piece.len as usize]), "content is where the index says");
+            assert!(
+                piece.proves(&stream[from..from + piece.len as usize]),
+                "content is where the index says"
+            );
             piece.at + u64::from(piece.len)
         });
         assert!(end.max().unwrap_or_default() <= index.len && index.len == stream.len() as u64);

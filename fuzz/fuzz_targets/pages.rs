@@ -2,7 +2,7 @@
 #![no_main]
 
 use haul_fuzz::within;
-use haul_pages::{Control, Verdict, innodb, relation_file};
+use haul_pages::{Control, PageVerdict, innodb, relation_file};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
             pages_of.map(|(number, page)| pages.judge(number as u64, page)).collect::<Vec<_>>()
         });
         assert_eq!(judged.len(), bytes.len().div_ceil(pages.size()));
-        assert_ne!(pages.judge(1, &vec![0; pages.size()]), Verdict::Bad, "a page of zeros is new");
+        assert_ne!(pages.judge(1, &vec![0; pages.size()]), PageVerdict::Bad, "a page of zeros is new");
     }
     let _ = relation_file(bytes);
 });

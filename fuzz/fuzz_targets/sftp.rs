@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     within(BASE, bytes.len(), || {
         let _ = packet::decode_version(bytes);
         let _ = packet::decode_numbers::<11>(bytes);
-        if let Ok((_, packet::Response::Data(data))) = packet::decode(bytes.to_vec()) {
+        if let Ok((_, packet::SftpResponse::Data(data))) = packet::decode(bytes.to_vec()) {
             assert!(data.bytes().len() <= bytes.len());
         }
     });

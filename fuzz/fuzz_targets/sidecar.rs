@@ -97,7 +97,7 @@ use libfuzzer_sys::fuzz_target;
 
 pub use crate::client::Client;
 use crate::keys::Identities;
-use crate::sidecar::{Beside, NewRecord, beside, find, write};
+use crate::sidecar::{NewRecord, SidecarObject, beside, find, write};
 pub use crate::store::{Object, PutOptions};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -110,10 +110,10 @@ fuzz_target!(|bytes: &[u8]| {
         let object = Object { etag: "\"e-1\"".to_owned(), len: 3, ..Object::default() };
         let read = within(BASE, content.len(), || find(&client, &object));
         let Ok(found) = read else { panic!("the store does not fail") };
-        let is_sidecar = within(BASE, content.len(), || beside(&client, "key")) == Ok(Beside::Sidecar);
+        let is_sidecar = within(BASE, content.len(), || beside(&client, "key")) == Ok(SidecarObject::Sidecar);
         // An object without metadata has no other place for a digest.
         let Some(stored) = found.stored else { continue };
-        assert!(is_sidecar, "what is believed is a sidecar");
+        assert!(is_sidecar, "only a sidecar is believed");
         let _ = within(BASE, content.len(), || found.plain.proof(&Identities));
         // Valid records are written and read back unchanged.
         let Ok(encoding) = found.encoding else { continue };

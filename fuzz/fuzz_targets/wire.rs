@@ -2,7 +2,9 @@
 #![no_main]
 
 use haul_fuzz::{BASE, within};
-use haul_wire::{HEADER_LEN, Header, Hello, Kind, Request, Response, Welcome, check, decode_body, encode};
+use haul_wire::{
+    FrameHeader, FrameKind, HEADER_LEN, Hello, Request, Response, Welcome, check, decode_body, encode,
+};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -10,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     message(bytes, 0);
     let mut rest = bytes;
     while let Some((head, after)) = rest.split_first_chunk::<HEADER_LEN>() {
-        let Ok(header) = Header::decode(head) else { return };
+        let Ok(header) = FrameHeader::decode(head) else { return };
         assert_eq!(header.encode(), *head, "a header has one encoding");
         let Some((body, after)) = after.split_at_checked(header.body_len as usize) else { return };
         let Some((_, after)) = after.split_at_checked(header.payload_len as usize) else { return };
@@ -34,16 +36,16 @@ fn message(body: &[u8], payload_len: usize) {
         {
             assert_eq!(batch.iter().count(), batch.slices.len(), "each slice has its entry");
         }
-        same(Kind::Request, &request);
+        same(FrameKind::Request, &request);
     }
     if let Ok(response) = within(BASE, body.len(), || decode_body::<Response>(body)) {
         let _ = check::response(&response, None, payload_len);
-        same(Kind::Response, &response);
+        same(FrameKind::Response, &response);
     }
 }
 
 /// A decoded message can be encoded and decoded again without a change.
-fn same<T>(kind: Kind, message: &T)
+fn same<T>(kind: FrameKind, message: &T)
 where
     T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug,
 {

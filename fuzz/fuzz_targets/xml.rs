@@ -9,7 +9,7 @@ mod fault;
 #[path = "../../crates/object/src/record.rs"]
 mod record;
 mod store {
-    pub(crate) type Answer<T> = Result<T, crate::fault::Fault>;
+    pub(crate) type RequestResult<T> = Result<T, crate::fault::Fault>;
 }
 
 use haul_fuzz::{BASE, within};

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::command::{cargo, output, step};
-use crate::layout::Source;
+use crate::layout::FileFacts;
 
 /// The measured directories.
 const MEASURED: [&str; 4] = ["crates/engine", "crates/ends/local", "crates/ends/remote", "crates/ends/sftp"];
@@ -24,12 +24,12 @@ const WRAPPER: &str = "XTASK_COVERAGE_WRAPPER";
 
 /// Covered lines of a file, and all that could be.
 #[derive(Clone, Copy, Default)]
-struct Lines {
+struct LineCounts {
     covered: usize,
     all: usize,
 }
 
-impl Lines {
+impl LineCounts {
     fn percent(self) -> f64 {
         if self.all == 0 { 100.0 } else { 100.0 * self.covered as f64 / self.all as f64 }
     }
@@ -124,8 +124,8 @@ fn raw_profiles(dir: &Path) -> std::io::Result<Vec<String>> {
 }
 
 /// The coverage of each file of `lcov`, without the lines of tests.
-fn covered(root: &Path, lcov: &str) -> BTreeMap<PathBuf, Lines> {
-    let mut files: BTreeMap<PathBuf, Lines> = BTreeMap::new();
+fn covered(root: &Path, lcov: &str) -> BTreeMap<PathBuf, LineCounts> {
+    let mut files: BTreeMap<PathBuf, LineCounts> = BTreeMap::new();
     let mut file = PathBuf::new();
     let mut tests = BTreeSet::new();
     for line in lcov.lines() {
@@ -154,19 +154,19 @@ fn is_test_file(path: &Path) -> bool {
 }
 
 fn test_lines(path: &Path) -> BTreeSet<usize> {
-    let source = Source::parse(&fs::read_to_string(path).unwrap_or_default());
+    let source = FileFacts::parse(&fs::read_to_string(path).unwrap_or_default());
     source.test_lines.into_iter().flat_map(|(first, last)| first..=last).collect()
 }
 
 /// Prints the table. Returns whether each crate has the required percentage.
-fn table(files: &BTreeMap<PathBuf, Lines>, required: f64) -> bool {
+fn table(files: &BTreeMap<PathBuf, LineCounts>, required: f64) -> bool {
     let mut passed = true;
-    let row = |name: &str, lines: Lines| {
+    let row = |name: &str, lines: LineCounts| {
         println!("{name:<44} {:>6} {:>6} {:>6.1} %", lines.covered, lines.all, lines.percent());
     };
     println!("{:<44} {:>6} {:>6} {:>8}", "", "lines", "of", "");
     for dir in MEASURED {
-        let mut sum = Lines::default();
+        let mut sum = LineCounts::default();
         for (path, lines) in files.iter().filter(|(path, _)| path.starts_with(dir)) {
             row(&path.display().to_string(), *lines);
             sum = sum.plus(*lines);

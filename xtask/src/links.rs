@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::layout::Tree;
+use crate::layout::RepositoryFiles;
 
 /// The list of the pages of the book. The links beside it put them at their paths in the repository.
 const SUMMARY: &str = "book/SUMMARY.md";
@@ -17,7 +17,7 @@ const WHOLE: [&str; 1] = ["docs"];
 /// # Errors
 /// If a file cannot be read.
 pub(crate) fn run(root: &Path) -> io::Result<bool> {
-    let tree = Tree::read(root)?;
+    let tree = RepositoryFiles::read(root)?;
     let pages: BTreeMap<&Path, &str> = tree.texts("md").collect();
     let book: Vec<PathBuf> = pages
         .get(Path::new(SUMMARY))

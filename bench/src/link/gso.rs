@@ -21,7 +21,7 @@ const CWR: u8 = 0x80;
 
 /// The segments and headers of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct PacketShape {
     /// Segments on the wire, at least 1.
     pub(crate) segments: usize,
     /// Bytes of payload in each segment but the last; 0 for a packet of one segment.
@@ -34,7 +34,7 @@ pub(crate) struct Shape {
     splittable: bool,
 }
 
-impl Shape {
+impl PacketShape {
     /// Reads the headers of a packet.
     pub(crate) fn of(packet: &[u8]) -> Self {
         let length = packet.len().saturating_sub(VNET_LEN);
@@ -86,8 +86,8 @@ impl Shape {
 }
 
 /// Writes the given segments of a packet to `out` as a packet of their own, and returns its
-/// length. The packet must be one that [`Shape::can_cut`].
-pub(crate) fn cut(packet: &[u8], shape: &Shape, range: &Range<usize>, out: &mut [u8]) -> usize {
+/// length. The packet must be one that [`PacketShape::can_cut`].
+pub(crate) fn cut(packet: &[u8], shape: &PacketShape, range: &Range<usize>, out: &mut [u8]) -> usize {
     let span = shape.span(range);
     let start = VNET_LEN + shape.header;
     let length = start + span.len();
@@ -163,25 +163,25 @@ mod tests {
 
     #[test]
     fn segments_are_counted() {
-        let shape = Shape::of(&packet(4000, 1000));
+        let shape = PacketShape::of(&packet(4000, 1000));
         assert_eq!(shape.segments, 4);
         assert_eq!(shape.wire_bytes(&(0..4)), 4000 + 4 * 40);
-        let shape = Shape::of(&packet(4001, 1000));
+        let shape = PacketShape::of(&packet(4001, 1000));
         assert_eq!(shape.segments, 5);
         assert_eq!(shape.wire_bytes(&(4..5)), 1 + 40);
         let mut plain = packet(500, 1000);
         plain[1] = 0;
-        assert_eq!(Shape::of(&plain).wire_bytes(&(0..1)), 540);
-        assert_eq!(Shape::of(&[0; 3]).segments, 1);
+        assert_eq!(PacketShape::of(&plain).wire_bytes(&(0..1)), 540);
+        assert_eq!(PacketShape::of(&[0; 3]).segments, 1);
     }
 
     #[test]
     fn a_middle_part_is_cut_out() {
         let whole = packet(4500, 1000);
-        let shape = Shape::of(&whole);
+        let shape = PacketShape::of(&whole);
         let mut out = vec![0; MAX_PACKET];
         let length = cut(&whole, &shape, &(1..3), &mut out);
-        let part = Shape::of(&out[..length]);
+        let part = PacketShape::of(&out[..length]);
         assert_eq!((part.segments, part.payload), (2, 2000));
         let ip = &out[VNET_LEN..length];
         assert_eq!(fold(sum_words(&ip[..20])), 0xffff);

@@ -95,7 +95,7 @@ impl Default for TcpSpec {
 
 /// Bytes, segments and drops of one direction.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(crate) struct Traffic {
+pub(crate) struct LinkTraffic {
     /// Bytes delivered, IP headers included.
     pub(crate) bytes: u64,
     /// Segments delivered.
@@ -106,7 +106,7 @@ pub(crate) struct Traffic {
     pub(crate) lost: u64,
 }
 
-impl Traffic {
+impl LinkTraffic {
     /// The traffic since `before`.
     pub(crate) fn since(self, before: Self) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl Traffic {
 }
 
 /// A link that is up.
-pub(crate) struct Link {
+pub(crate) struct EmulatedLink {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     counters: [Arc<Counters>; 2],
@@ -127,7 +127,7 @@ pub(crate) struct Link {
     far: Netns,
 }
 
-impl Link {
+impl EmulatedLink {
     /// Makes two namespaces and the link between them.
     pub(crate) fn new(spec: &LinkSpec, tcp: &TcpSpec) -> Result<Self> {
         sweep_namespaces();
@@ -173,8 +173,8 @@ impl Link {
     }
 
     /// The traffic from near to far, and from far to near.
-    pub(crate) fn traffic(&self) -> [Traffic; 2] {
-        self.counters.each_ref().map(|c| Traffic {
+    pub(crate) fn traffic(&self) -> [LinkTraffic; 2] {
+        self.counters.each_ref().map(|c| LinkTraffic {
             bytes: c.bytes.load(Relaxed),
             packets: c.packets.load(Relaxed),
             dropped: c.dropped.load(Relaxed),
@@ -188,7 +188,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for EmulatedLink {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         for thread in self.threads.drain(..) {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::gso::{MAX_PACKET, Shape, cut};
+use super::gso::{MAX_PACKET, PacketShape, cut};
 use super::shape::{Loss, Ring, Shaper};
 
 /// Without a delay, packets due this soon leave at once.
@@ -95,7 +95,7 @@ impl Pump {
     /// Queues the packet that was just read into the ring, without the segments that are lost or exceed the queue.
     fn accept(&mut self, length: usize) {
         let now = now();
-        let shape = Shape::of(self.ring.reserved(length));
+        let shape = PacketShape::of(self.ring.reserved(length));
         let all = 0..shape.segments;
         let wire = shape.wire_bytes(&all);
         let lost = self.loss.next(shape.segments);
@@ -119,7 +119,7 @@ impl Pump {
     }
 
     /// Queues some segments of the packet in the scratch space, as many as there is room for.
-    fn accept_part(&mut self, now: u64, shape: &Shape, part: Range<usize>) {
+    fn accept_part(&mut self, now: u64, shape: &PacketShape, part: Range<usize>) {
         if part.is_empty() {
             return;
         }
@@ -168,7 +168,7 @@ impl Pump {
             // A packet that the other side has no memory for is lost, as on a wire.
             if (&*self.output).write(packet).is_ok() {
                 self.counters.bytes.fetch_add(wire, Relaxed);
-                let segments = Shape::of(packet).segments;
+                let segments = PacketShape::of(packet).segments;
                 self.counters.packets.fetch_add(segments as u64, Relaxed);
             } else {
                 self.counters.dropped.fetch_add(1, Relaxed);

@@ -85,7 +85,7 @@ impl Loss {
     }
 }
 
-struct Slot {
+struct QueuedPacket {
     at: usize,
     length: usize,
     wire: u64,
@@ -95,7 +95,7 @@ struct Slot {
 /// The packets on their way, in memory allocated once; in order, first in first out.
 pub(crate) struct Ring {
     memory: Vec<u8>,
-    slots: VecDeque<Slot>,
+    slots: VecDeque<QueuedPacket>,
     tail: usize,
 }
 
@@ -132,7 +132,7 @@ impl Ring {
 
     /// Adds the packet that was written to the reserved room.
     pub(crate) fn push(&mut self, length: usize, wire: u64, due: u64) {
-        self.slots.push_back(Slot { at: self.tail, length, wire, due });
+        self.slots.push_back(QueuedPacket { at: self.tail, length, wire, due });
         self.tail += length;
     }
 

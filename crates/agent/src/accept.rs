@@ -6,12 +6,12 @@ use std::thread;
 use std::time::Duration;
 
 use haul_core::{Error, ErrorKind, Result, Side};
-use haul_transport::{Credentials, Streams, tcp};
+use haul_transport::{ConnectionKeys, Streams, tcp};
 use haul_wire::DirectOffer;
 
-use crate::direct::Direct;
+use crate::direct::DirectParameters;
 use crate::greeting::read_hello;
-use crate::session::{Caller, ServerSession};
+use crate::session::{RequestingEnd, ServerSession};
 
 /// How long the TLS handshake may take, and the connection to the local end.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(3);
@@ -19,13 +19,15 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(3);
 /// Lets the local end open TLS connections to this process from now on.
 pub(crate) fn allow_direct(session: &Arc<ServerSession>, offer: &DirectOffer) {
     let weak = Arc::downgrade(session);
-    if let Ok(direct) = Direct::open(offer, Box::new(move |streams| take(&weak, streams, Caller::LocalEnd))) {
+    if let Ok(direct) =
+        DirectParameters::open(offer, Box::new(move |streams| take(&weak, streams, RequestingEnd::LocalEnd)))
+    {
         session.set_direct(direct);
     }
 }
 
 /// Takes a connection into the session. A connection without a valid Hello is dropped.
-pub(crate) fn take(session: &Weak<ServerSession>, streams: Streams, caller: Caller) {
+pub(crate) fn take(session: &Weak<ServerSession>, streams: Streams, caller: RequestingEnd) {
     let Streams { from, to, socket } = streams;
     let Ok((greeting, from)) = read_hello(from) else { return };
     if let (Some(session), Ok(hello)) = (session.upgrade(), greeting.hello)
@@ -44,8 +46,8 @@ pub(crate) fn connect(
     session: &Arc<ServerSession>,
     operation: &str,
     addresses: &[SocketAddr],
-    credentials: &Credentials,
-    caller: Caller,
+    credentials: &ConnectionKeys,
+    caller: RequestingEnd,
     timeout: Duration,
 ) -> Result<()> {
     let failed = |cause: String| Error::new(ErrorKind::Unreachable, Side::Wire, operation, cause);
@@ -70,5 +72,5 @@ pub(crate) fn connect_back(session: &Arc<ServerSession>, address: Option<IpAddr>
     let mut addresses: Vec<IpAddr> = address.into_iter().chain(direct.local).collect();
     addresses.dedup();
     let addresses: Vec<SocketAddr> = addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
-    connect(session, operation, &addresses, &direct.credentials, Caller::LocalEnd, TIMEOUT)
+    connect(session, operation, &addresses, &direct.credentials, RequestingEnd::LocalEnd, TIMEOUT)
 }

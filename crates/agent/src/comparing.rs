@@ -9,7 +9,7 @@ use haul_core::{
 };
 
 /// Compares, and refuses everything that would change something, whatever the local end asks for.
-pub(crate) struct Comparing(
+pub(crate) struct CompareOnly(
     /// Opened for a dry run.
     pub(crate) Arc<dyn Sink>,
 );
@@ -19,7 +19,7 @@ fn refused(operation: &str) -> Error {
     Error::new(ErrorKind::PermissionDenied, Side::Destination, operation, cause)
 }
 
-impl Sink for Comparing {
+impl Sink for CompareOnly {
     fn caps(&self) -> SinkCaps {
         SinkCaps { delta: false, clones: false, fetches: false, ..self.0.caps() }
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use haul_core::{Buffer, BufferPool};
 use haul_transport::{FrameReader, FrameWriter, LinkError, Receive, Transmit};
-use haul_wire::{FrameError, Kind, Request, Welcome, check, decode_body, encode, encode_ping};
+use haul_wire::{FrameError, FrameKind, Request, Welcome, check, decode_body, encode, encode_ping};
 
-use crate::reply::{Out, Outbox, Reply};
+use crate::reply::{OutMessage, Outbox, ReplyDuty};
 
 /// A Ping is sent after this long without a frame.
 const QUIET: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ pub(crate) trait Handler: Send + Sync {
     }
 
     /// Carries out a request, or hands it to another thread. The connection is read on when this returns.
-    fn handle(&self, reply: Reply, request: Request, content: Buffer);
+    fn handle(&self, reply: ReplyDuty, request: Request, content: Buffer);
 
     /// The connection has ended. Called at least once.
     fn ended(&self);
@@ -39,13 +39,14 @@ pub(crate) struct Threads {
     reader: FrameReader,
     writer: FrameWriter,
     outbox: Arc<Outbox>,
-    responses: Receiver<Out>,
+    responses: Receiver<OutMessage>,
 }
 
 /// Prepares a connection whose first frame is `welcome`.
 pub(crate) fn set_up(from: Receive, to: Transmit, welcome: &Welcome) -> io::Result<(Arc<Outbox>, Threads)> {
     let (outbox, responses) = Outbox::new();
-    outbox.send(Out::Frame(encode(Kind::Welcome, 0, welcome, 0).map_err(io::Error::other)?, None));
+    outbox
+        .send(OutMessage::Frame(encode(FrameKind::Welcome, 0, welcome, 0).map_err(io::Error::other)?, None));
     let reader = FrameReader::new(from, outbox.liveness.clone());
     let writer = FrameWriter::new(to, outbox.liveness.clone());
     Ok((outbox.clone(), Threads { reader, writer, outbox, responses }))
@@ -95,9 +96,11 @@ fn read_frames(
     loop {
         let (header, body) = reader.head()?;
         match header.kind {
-            Kind::Ping => continue,
-            Kind::Request => {}
-            Kind::Hello | Kind::Welcome | Kind::Response => return Err(FrameError::Kind.into()),
+            FrameKind::Ping => continue,
+            FrameKind::Request => {}
+            FrameKind::Hello | FrameKind::Welcome | FrameKind::Response => {
+                return Err(FrameError::Kind.into());
+            }
         }
         let request: Request = decode_body(&body)?;
         drop(body);
@@ -110,22 +113,22 @@ fn read_frames(
             content = pool.take();
             reader.payload(&header, &mut content)?;
         }
-        handler.handle(Reply::new(outbox.clone(), header.id), request, content);
+        handler.handle(ReplyDuty::new(outbox.clone(), header.id), request, content);
     }
 }
 
-fn write_frames(writer: &mut FrameWriter, responses: &Receiver<Out>) {
+fn write_frames(writer: &mut FrameWriter, responses: &Receiver<OutMessage>) {
     let mut heads = Vec::new();
     loop {
         let mut next = match responses.recv_timeout(QUIET) {
             Ok(out) => Some(out),
-            Err(RecvTimeoutError::Timeout) => Some(Out::Frame(encode_ping().to_vec(), None)),
+            Err(RecvTimeoutError::Timeout) => Some(OutMessage::Frame(encode_ping().to_vec(), None)),
             Err(RecvTimeoutError::Disconnected) => return,
         };
         heads.clear();
         let mut content = None;
         while let Some(out) = next {
-            let Out::Frame(frame, payload) = out else { return };
+            let OutMessage::Frame(frame, payload) = out else { return };
             heads.extend_from_slice(&frame);
             content = payload;
             if content.is_some() || heads.len() >= TOGETHER {

@@ -4,13 +4,13 @@ use std::io;
 use std::net::{IpAddr, UdpSocket};
 
 use haul_core::Result;
-use haul_transport::listener::Taken;
-use haul_transport::{Credentials, Identity, Listener, Ports, tcp};
+use haul_transport::listener::OnConnection;
+use haul_transport::{ConnectionKeys, KeyPair, Listener, Ports, tcp};
 use haul_wire::{DirectAnswer, DirectOffer, MAX_ADDRESSES};
 
 /// The parameters of a session for direct connections.
-pub(crate) struct Direct {
-    pub(crate) credentials: Credentials,
+pub(crate) struct DirectParameters {
+    pub(crate) credentials: ConnectionKeys,
     /// The ports that may be listened on.
     pub(crate) ports: Option<Ports>,
     /// The address that ssh came from, if it is known.
@@ -20,16 +20,16 @@ pub(crate) struct Direct {
     listener: Option<Listener>,
 }
 
-impl Direct {
+impl DirectParameters {
     /// Listens for the local end; `taken` gets its connections.
     ///
     /// # Errors
     /// If no key can be made. Why no port can be had is part of the answer.
-    pub(crate) fn open(offer: &DirectOffer, taken: Taken) -> Result<Self> {
-        let identity = Identity::generate()?;
+    pub(crate) fn open(offer: &DirectOffer, taken: OnConnection) -> Result<Self> {
+        let identity = KeyPair::generate()?;
         let key = identity.public_key().clone();
         let congestion = offer.congestion.clone();
-        let credentials = Credentials { identity, peer: offer.key.clone(), congestion };
+        let credentials = ConnectionKeys { identity, peer: offer.key.clone(), congestion };
         let (local, address) = ssh_addresses(&std::env::var("SSH_CONNECTION").unwrap_or_default());
         let local = local.or(offer.from);
         let address = address.or_else(|| own_address(&offer.at));
@@ -46,7 +46,7 @@ impl Direct {
         Ok(own)
     }
 
-    fn listen_for(&self, offer: &DirectOffer, taken: Taken) -> io::Result<Listener> {
+    fn listen_for(&self, offer: &DirectOffer, taken: OnConnection) -> io::Result<Listener> {
         if let Some(name) = &offer.congestion {
             tcp::check_congestion(name).map_err(|error| {
                 io::Error::other(format!("congestion control `{name}` cannot be had there: {error}"))
@@ -64,8 +64,8 @@ impl Direct {
     pub(crate) fn listen(
         &self,
         expected: &[IpAddr],
-        credentials: Credentials,
-        taken: Taken,
+        credentials: ConnectionKeys,
+        taken: OnConnection,
     ) -> io::Result<Listener> {
         Listener::open(self.address()?, self.ports, expected, credentials, taken)
     }
@@ -97,17 +97,17 @@ fn ssh_addresses(reported: &str) -> (Option<IpAddr>, Option<IpAddr>) {
 mod tests {
     use super::*;
 
-    fn direct(address: Option<IpAddr>) -> Direct {
-        let identity = Identity::generate().unwrap();
-        let credentials = Credentials { identity, peer: Vec::new(), congestion: None };
+    fn direct(address: Option<IpAddr>) -> DirectParameters {
+        let identity = KeyPair::generate().unwrap();
+        let credentials = ConnectionKeys { identity, peer: Vec::new(), congestion: None };
         let answer = DirectAnswer { key: Vec::new(), port: Err(String::new()), address };
-        Direct { credentials, ports: None, local: None, answer, listener: None }
+        DirectParameters { credentials, ports: None, local: None, answer, listener: None }
     }
 
     #[test]
     fn without_an_address_nothing_is_opened() {
         let here: IpAddr = "127.0.0.3".parse().unwrap();
-        let open = |own: &Direct| own.listen(&[], own.credentials.clone(), Box::new(|_| {}));
+        let open = |own: &DirectParameters| own.listen(&[], own.credentials.clone(), Box::new(|_| {}));
         let refused = open(&direct(None)).err().unwrap();
         assert!(refused.to_string().contains("not known"), "{refused}");
         assert!(open(&direct(Some(here))).is_ok());

@@ -6,10 +6,10 @@ use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{
     BufferPool, Error, ErrorKind, Ops, Place, Program, Result, Side, Sink, SinkOptions, Source, SourceOptions,
 };
-use haul_program::{ProgramSink, ProgramSource, Run, named};
+use haul_program::{ProgramSink, ProgramSource, RunMode, named};
 
 /// The ends that a session can open.
-pub trait Ends: Send + Sync {
+pub trait OpenEnds: Send + Sync {
     /// Opens a source whose buffers come from `pool`.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ pub(crate) struct LocalEnds {
     sink: Arc<Ops>,
 }
 
-impl Ends for LocalEnds {
+impl OpenEnds for LocalEnds {
     fn source(&self, place: &Place, options: SourceOptions, pool: &BufferPool) -> Result<Arc<dyn Source>> {
         haul_local::open_source(place, options, true, pool, &self.source)
     }
@@ -83,11 +83,11 @@ impl Ends for LocalEnds {
     }
 
     fn producer(&self, program: &Program, window: u32, pool: &BufferPool) -> Result<Arc<dyn Source>> {
-        Ok(Arc::new(ProgramSource::run(program, Run::There, window, pool, Arc::default())?))
+        Ok(Arc::new(ProgramSource::run(program, RunMode::There, window, pool, Arc::default())?))
     }
 
     fn consumer(&self, program: &Program) -> Result<Arc<dyn Sink>> {
-        Ok(Arc::new(ProgramSink::run(program, Run::There)?))
+        Ok(Arc::new(ProgramSink::run(program, RunMode::There)?))
     }
 
     fn limit(&self, iops: Option<u64>) {

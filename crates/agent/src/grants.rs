@@ -7,19 +7,19 @@ use std::sync::Arc;
 
 use haul_core::{Error, ErrorKind, Result, Side};
 use haul_remote::{ExpectedGranter, Puller};
-use haul_transport::{Credentials, Listener};
+use haul_transport::{ConnectionKeys, Listener};
 use haul_wire::{FrameError, PairId, Request, ticket};
 
 /// The batches that another remote end may fetch here: those with a ticket of the local end.
 pub(crate) struct Grant {
-    pub(crate) credentials: Credentials,
+    pub(crate) credentials: ConnectionKeys,
     secret: [u8; 32],
     /// Where the other end listens, if it could not connect.
     pub(crate) at: Mutex<Vec<SocketAddr>>,
 }
 
 impl Grant {
-    pub(crate) fn new(credentials: Credentials, secret: [u8; 32]) -> Self {
+    pub(crate) fn new(credentials: ConnectionKeys, secret: [u8; 32]) -> Self {
         Self { credentials, secret, at: Mutex::default() }
     }
 
@@ -102,12 +102,12 @@ impl ThirdParties {
 mod tests {
     use super::*;
     use haul_core::{Batch, Compress, SinkOptions, Slice};
-    use haul_transport::Identity;
+    use haul_transport::KeyPair;
 
     #[test]
     fn a_grant_allows_only_batches_with_a_ticket() {
         let credentials =
-            Credentials { identity: Identity::generate().unwrap(), peer: Vec::new(), congestion: None };
+            ConnectionKeys { identity: KeyPair::generate().unwrap(), peer: Vec::new(), congestion: None };
         let grant = Grant::new(credentials, [1; 32]);
         let batch = |index| {
             Arc::new(Batch { entries: Vec::new(), slices: vec![Slice::whole(0, index)], again: false })

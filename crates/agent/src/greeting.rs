@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use haul_core::{Error, ErrorKind, Result, Side};
 use haul_transport::{FrameReader, FrameWriter, LinkError, Liveness, Receive, Streams};
-use haul_wire::{Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version};
+use haul_wire::{FrameKind, Hello, VERSION, Welcome, decode_body, encode, peek_version};
 
 /// How long the local end may take to greet. It does so at once.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ pub(crate) fn read_hello(input: Receive) -> Result<(Greeting, Receive)> {
         error => error.into_error(),
     })?;
     let bad = |why: String| Error::new(ErrorKind::Protocol, Side::Wire, "talk to the local end", why);
-    let Some((version, release)) = peek_version(&body).filter(|_| header.kind == Kind::Hello) else {
+    let Some((version, release)) = peek_version(&body).filter(|_| header.kind == FrameKind::Hello) else {
         return Err(bad("it did not greet".to_owned()));
     };
     let hello = if version == VERSION {
@@ -53,7 +53,7 @@ pub(crate) fn welcome(
     output: OwnedFd,
     session: std::result::Result<haul_wire::SessionId, String>,
 ) -> io::Result<()> {
-    let frame = encode(Kind::Welcome, 0, &Welcome::new(session), 0).map_err(io::Error::other)?;
+    let frame = encode(FrameKind::Welcome, 0, &Welcome::new(session), 0).map_err(io::Error::other)?;
     let liveness = Arc::new(Liveness::default());
     liveness.end_after(Some(TIMEOUT));
     let to = Streams::plain(output.try_clone()?, output)?.to;

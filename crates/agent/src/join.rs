@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_transport::Streams;
-use haul_wire::{HEADER_LEN, Header, Kind, SessionId};
+use haul_wire::{FrameHeader, FrameKind, HEADER_LEN, SessionId};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg, sockopt,
@@ -121,10 +121,10 @@ fn take_over(socket: UnixStream, serving: &Arc<ServerSession>) -> io::Result<()>
     let bad = || io::Error::from(io::ErrorKind::InvalidData);
     let frame = &frame[..received.bytes];
     let (head, body) = frame.split_first_chunk::<HEADER_LEN>().ok_or_else(bad)?;
-    let header = Header::decode(head).map_err(io::Error::other)?;
+    let header = FrameHeader::decode(head).map_err(io::Error::other)?;
     header.check_body(body).map_err(io::Error::other)?;
     let Ok([from, to]) = <[OwnedFd; 2]>::try_from(fds) else { return Err(bad()) };
-    if header.kind != Kind::Hello {
+    if header.kind != FrameKind::Hello {
         return Err(bad());
     }
     serving.add(Streams::plain(from, to)?, Some(Box::new(socket)))

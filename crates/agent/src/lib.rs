@@ -39,7 +39,7 @@ use greeting::{read_hello, welcome};
 use restrict::RestrictedEnds;
 use session::ServerSession;
 
-pub use ends::Ends;
+pub use ends::OpenEnds;
 pub use restrict::{Access, Restriction};
 
 /// The buffer size of the streams, where the system allows it: larger buffers mean fewer wakeups.
@@ -70,7 +70,7 @@ pub fn run(restriction: Option<&Restriction>) -> Result<()> {
 ///
 /// # Errors
 /// If the greeting failed.
-pub fn serve(input: OwnedFd, output: OwnedFd, ends: Box<dyn Ends>) -> Result<()> {
+pub fn serve(input: OwnedFd, output: OwnedFd, ends: Box<dyn OpenEnds>) -> Result<()> {
     let system = |error: &io::Error| Error::io(Side::Local, "set up the remote end", error);
     let fd = input.try_clone().and_then(Receive::exact).map_err(|error| system(&error))?;
     let mut greeting = read_hello(fd)?.0;

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use haul_codec::Sending;
+use haul_codec::SendingBatch;
 use haul_core::{Buffer, Error, ErrorKind, Side};
 use haul_transport::Liveness;
-use haul_wire::{Kind, Response, encode};
+use haul_wire::{FrameKind, Response, encode};
 
 /// Content of a response, until it is written.
 #[derive(Default)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingContent {
     pub(crate) content: Buffer,
     /// Dropped when the content was written, which measures the time that sending took.
-    pub(crate) sending: Option<Sending>,
+    pub(crate) sending: Option<SendingBatch>,
 }
 
 /// A message to the thread that writes.
-pub(crate) enum Out {
-    Frame(Vec<u8>, Option<Outgoing>),
+pub(crate) enum OutMessage {
+    Frame(Vec<u8>, Option<OutgoingContent>),
     End,
 }
 
@@ -26,25 +26,25 @@ pub(crate) enum Out {
 /// sinks add them.
 pub(crate) struct Outbox {
     pub(crate) liveness: Arc<Liveness>,
-    out: Sender<Out>,
+    out: Sender<OutMessage>,
 }
 
 impl Outbox {
     /// An outbox, and the end that the writing thread takes from.
-    pub(crate) fn new() -> (Arc<Self>, Receiver<Out>) {
+    pub(crate) fn new() -> (Arc<Self>, Receiver<OutMessage>) {
         let (out, from) = unbounded();
         (Arc::new(Self { liveness: Arc::default(), out }), from)
     }
 
     /// Adds a message. On a dead connection it is dropped.
-    pub(crate) fn send(&self, out: Out) {
+    pub(crate) fn send(&self, out: OutMessage) {
         let _ = self.out.send(out);
     }
 
     /// Ends both threads of the connection.
     pub(crate) fn end(&self) {
         self.liveness.end();
-        self.send(Out::End);
+        self.send(OutMessage::End);
     }
 
     fn is_ended(&self) -> bool {
@@ -53,13 +53,13 @@ impl Outbox {
 }
 
 /// The duty to answer one request. If it is dropped without an answer, the request fails.
-pub(crate) struct Reply {
+pub(crate) struct ReplyDuty {
     /// `None` once it was answered.
     to: Option<Arc<Outbox>>,
     id: u64,
 }
 
-impl Reply {
+impl ReplyDuty {
     pub(crate) fn new(to: Arc<Outbox>, id: u64) -> Self {
         Self { to: Some(to), id }
     }
@@ -76,15 +76,15 @@ impl Reply {
 
     /// Answers.
     pub(crate) fn send(self, response: &Response) {
-        self.send_with(response, Outgoing::default());
+        self.send_with(response, OutgoingContent::default());
     }
 
     /// Answers with content.
-    pub(crate) fn send_with(self, response: &Response, content: Outgoing) {
+    pub(crate) fn send_with(self, response: &Response, content: OutgoingContent) {
         let len = content.content.bytes().len();
-        let (frame, content) = match encode(Kind::Response, self.id, response, len) {
+        let (frame, content) = match encode(FrameKind::Response, self.id, response, len) {
             Ok(frame) => (frame, (len > 0).then_some(content)),
-            Err(_) => match encode(Kind::Response, self.id, &Response::TooLarge, 0) {
+            Err(_) => match encode(FrameKind::Response, self.id, &Response::TooLarge, 0) {
                 Ok(frame) => (frame, None),
                 Err(_) => return,
             },
@@ -100,22 +100,22 @@ impl Reply {
         }
     }
 
-    fn send_out(mut self, frame: Vec<u8>, content: Option<Outgoing>) {
+    fn send_out(mut self, frame: Vec<u8>, content: Option<OutgoingContent>) {
         if let Some(to) = self.to.take()
             && !to.is_ended()
         {
-            to.send(Out::Frame(frame, content));
+            to.send(OutMessage::Frame(frame, content));
         }
     }
 }
 
-impl Drop for Reply {
+impl Drop for ReplyDuty {
     fn drop(&mut self) {
         if let Some(to) = self.to.take() {
             let error = Error::new(ErrorKind::Io, Side::Local, "carry out a request", "the far haul failed");
             let response = Response::Failed(error);
-            if let Ok(frame) = encode(Kind::Response, self.id, &response, 0) {
-                to.send(Out::Frame(frame, None));
+            if let Ok(frame) = encode(FrameKind::Response, self.id, &response, 0) {
+                to.send(OutMessage::Frame(frame, None));
             }
         }
     }

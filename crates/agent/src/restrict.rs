@@ -1,21 +1,21 @@
 //! A remote end that is confined to one directory and some kinds of access: `haul agent --root DIR`, as a forced
 //! command in `authorized_keys`.
 //!
-//! No request of the local end widens the restriction: a session opens everything through [`Ends`], which knows only
-//! the directory. A restricted session neither listens for direct connections nor makes them.
+//! No request of the local end widens the restriction: a session opens everything through [`OpenEnds`], which knows
+//! only the directory. A restricted session neither listens for direct connections nor makes them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{
-    Answer, BatchData, BufferPool, Changes, Compare, Error, ErrorKind, FinishReport, HardLink, Left, Offer,
-    Ops, Place, RelPath, Result, Side, Sink, SinkCaps, SinkOptions, Source, SourceOptions, WriteDone,
+    Answer, BatchData, BufferPool, Changes, Compare, Error, ErrorKind, FinishReport, HardLink, Offer, Ops,
+    Place, RelPath, Result, Side, Sink, SinkCaps, SinkOptions, SkipReason, Source, SourceOptions, WriteDone,
 };
-use haul_local::Confined;
+use haul_local::ConfinedDir;
 
-use crate::comparing::Comparing;
-use crate::ends::Ends;
+use crate::comparing::CompareOnly;
+use crate::ends::OpenEnds;
 
 /// The rights of a session in its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(crate) fn check_command() -> Result<()> {
 
 /// The ends of a restricted session.
 pub(crate) struct RestrictedEnds {
-    folder: Confined,
+    folder: ConfinedDir,
     access: Access,
     source: Arc<Ops>,
     sink: Arc<Ops>,
@@ -67,7 +67,7 @@ impl RestrictedEnds {
     /// # Errors
     /// If it does not exist or is not a directory.
     pub(crate) fn open(restriction: &Restriction) -> Result<Self> {
-        let folder = Confined::open(&restriction.root)?;
+        let folder = ConfinedDir::open(&restriction.root)?;
         Ok(Self { folder, access: restriction.access, source: Arc::default(), sink: Arc::default() })
     }
 }
@@ -76,7 +76,7 @@ fn refused(operation: &str, cause: &str) -> Error {
     Error::new(ErrorKind::PermissionDenied, Side::Destination, operation, cause)
 }
 
-impl Ends for RestrictedEnds {
+impl OpenEnds for RestrictedEnds {
     fn source(&self, place: &Place, options: SourceOptions, pool: &BufferPool) -> Result<Arc<dyn Source>> {
         self.folder.source(place, options, pool, &self.source)
     }
@@ -90,7 +90,7 @@ impl Ends for RestrictedEnds {
                 references: haul_core::References::default(),
                 ..options.clone()
             };
-            return Ok(Arc::new(Comparing(self.folder.sink(place, &look, true, pool, &self.sink)?)));
+            return Ok(Arc::new(CompareOnly(self.folder.sink(place, &look, true, pool, &self.sink)?)));
         }
         match self.access {
             Access::Read => {
@@ -178,11 +178,11 @@ impl Sink for Adding {
         let answer = |(offer, seen): (&Offer, Result<Answer>)| match seen {
             seen if is_new(&seen) => match added.next() {
                 // Another process created the entry meanwhile.
-                Some(Ok(Answer::Left(Left::Exists))) | None => Err(self.exists(&offer.entry.path)),
+                Some(Ok(Answer::Left(SkipReason::Exists))) | None => Err(self.exists(&offer.entry.path)),
                 Some(answer) => answer,
             },
             // Adding entries changes the times of a directory.
-            Ok(Answer::Updated(_)) if offer.entry.is_dir() => Ok(Answer::Left(Left::Exists)),
+            Ok(Answer::Updated(_)) if offer.entry.is_dir() => Ok(Answer::Left(SkipReason::Exists)),
             Ok(Answer::Updated(_) | Answer::Need { .. }) => Err(self.exists(&offer.entry.path)),
             other => other,
         };
@@ -212,7 +212,7 @@ impl Sink for Adding {
     fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>> {
         let answers = self.inner.link(links)?;
         let answer = |(link, answer): (&HardLink, Result<Answer>)| match answer {
-            Ok(Answer::Left(Left::Exists)) => Err(self.exists(&link.entry.path)),
+            Ok(Answer::Left(SkipReason::Exists)) => Err(self.exists(&link.entry.path)),
             other => other,
         };
         Ok(links.iter().zip(answers).map(answer).collect())

@@ -6,11 +6,11 @@ use std::thread;
 use haul_core::Said;
 use haul_wire::{Response, RootId};
 
-use crate::reply::Reply;
+use crate::reply::ReplyDuty;
 use crate::session::ServerSession;
 
 /// Answers as soon as there is something to say. Runs on a thread of its own, as a program may be silent for hours.
-pub(crate) fn said(session: &Arc<ServerSession>, reply: Reply, root: RootId, from: u64) {
+pub(crate) fn said(session: &Arc<ServerSession>, reply: ReplyDuty, root: RootId, from: u64) {
     let session = Arc::downgrade(session);
     let listen = move || {
         while let Some(session) = session.upgrade()

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use haul_core::source::ScanBatch;
 use haul_core::{Error, ErrorKind, Failure, Result, ScanOptions, Side, Source};
-use haul_wire::{Kind, Response, ScanPart, check, encode};
+use haul_wire::{FrameKind, Response, ScanPart, check, encode};
 
-use crate::reply::Reply;
+use crate::reply::ReplyDuty;
 
 /// Entries in a part, and their weight in bytes, at which it is sent.
 const PART_LEN: usize = check::PART_LEN;
@@ -24,12 +24,12 @@ const PART_TIME: Duration = Duration::from_millis(50);
 const PARTS_KEPT: u64 = 24;
 
 /// A walk, the parts of it that are not acknowledged, and the requests for later parts.
-pub(crate) struct Scan {
-    state: Mutex<State>,
+pub(crate) struct ServedScan {
+    state: Mutex<ScanState>,
     room: Condvar,
 }
 
-struct State {
+struct ScanState {
     collecting: ScanBatch,
     /// The entries that the walk still expects.
     expected: Option<u64>,
@@ -41,20 +41,20 @@ struct State {
     acked: u64,
     /// Frames of parts, kept to be sent again.
     ready: BTreeMap<u64, Arc<Vec<u8>>>,
-    waiting: HashMap<u64, Vec<Reply>>,
+    waiting: HashMap<u64, Vec<ReplyDuty>>,
     /// The number of all parts, once the walk has ended.
     total: Option<u64>,
     cancelled: bool,
 }
 
-impl Scan {
+impl ServedScan {
     /// Starts the walk.
     ///
     /// # Errors
     /// If the system refuses a thread.
     pub(crate) fn start(source: Arc<dyn Source>, options: ScanOptions) -> Result<Arc<Self>> {
         let scan = Arc::new(Self {
-            state: Mutex::new(State {
+            state: Mutex::new(ScanState {
                 collecting: ScanBatch::default(),
                 expected: None,
                 weight: 0,
@@ -80,7 +80,7 @@ impl Scan {
     }
 
     /// Answers with a part, now or as soon as there is one.
-    pub(crate) fn next(&self, part: u64, acked: u64, reply: Reply) {
+    pub(crate) fn next(&self, part: u64, acked: u64, reply: ReplyDuty) {
         let mut state = self.state.lock();
         if acked > state.acked {
             state.acked = acked;
@@ -153,7 +153,7 @@ impl Scan {
             self.publish(number, &Response::Scan(ScanPart { found, last: false }));
         }
         let state = self.state.lock();
-        let full = |state: &mut State| !state.cancelled && state.cut > state.acked + PARTS_KEPT;
+        let full = |state: &mut ScanState| !state.cancelled && state.cut > state.acked + PARTS_KEPT;
         let state = self.room.wait_while(state, full);
         if state.cancelled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -171,7 +171,7 @@ impl Scan {
             Err(error) => Response::Failed(error),
         };
         self.publish(number, &response);
-        let beyond: Vec<Reply> = {
+        let beyond: Vec<ReplyDuty> = {
             let mut state = self.state.lock();
             std::mem::take(&mut state.waiting)
                 .into_iter()
@@ -192,10 +192,10 @@ impl Scan {
 
     /// Keeps a part and answers the requests that wait for it.
     fn publish(&self, number: u64, response: &Response) {
-        let frame = encode(Kind::Response, 0, response, 0).or_else(|_| {
+        let frame = encode(FrameKind::Response, 0, response, 0).or_else(|_| {
             let why = "a part of the list is larger than the protocol allows";
             let error = Error::new(ErrorKind::Unsupported, Side::Source, "list", why);
-            encode(Kind::Response, 0, &Response::Failed(error), 0)
+            encode(FrameKind::Response, 0, &Response::Failed(error), 0)
         });
         let Ok(frame) = frame.map(Arc::new) else { return };
         let waiting = {
@@ -212,7 +212,7 @@ impl Scan {
     }
 }
 
-impl State {
+impl ScanState {
     fn cut_if_full(&mut self) -> Option<(u64, ScanBatch)> {
         let len = self.collecting.entries.len() + self.collecting.errors.len();
         if len >= PART_LEN || self.weight >= PART_WEIGHT { self.cut() } else { None }

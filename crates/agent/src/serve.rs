@@ -8,18 +8,18 @@ use haul_local::Nice;
 use haul_wire::{Request, Response, RootId};
 
 use crate::accept::connect_back;
-use crate::reply::{Outgoing, Reply};
+use crate::reply::{OutgoingContent, ReplyDuty};
 use crate::said;
-use crate::scan::Scan;
-use crate::session::{Caller, Open, ServerSession};
+use crate::scan::ServedScan;
+use crate::session::{OpenEnd, RequestingEnd, ServerSession};
 use crate::third_party::{self, Fetch};
 use crate::watch;
 
 /// Carries out a request: on this thread if it is quick or has to hold up the connection, else on a worker.
 pub(crate) fn serve(
     session: &Arc<ServerSession>,
-    caller: &Caller,
-    reply: Reply,
+    caller: &RequestingEnd,
+    reply: ReplyDuty,
     request: Request,
     content: Buffer,
 ) {
@@ -60,7 +60,7 @@ pub(crate) fn serve(
             let (own, fetch) = (session.clone(), Fetch { pair, source, sink: root, batch, compress, ticket });
             session.fetchers.run(Box::new(move || third_party::fetch(&own, &fetch, reply)));
         }
-        Request::Connect { .. } if let Caller::Puller(grant) = caller => {
+        Request::Connect { .. } if let RequestingEnd::Puller(grant) = caller => {
             third_party::reconnect(session, grant, reply);
         }
         slow => {
@@ -71,20 +71,20 @@ pub(crate) fn serve(
 }
 
 /// Carries out a request that may take its time.
-fn work(session: &Arc<ServerSession>, reply: Reply, request: Request) {
+fn work(session: &Arc<ServerSession>, reply: ReplyDuty, request: Request) {
     let response = match request {
         Request::Connect { address, port } => done(connect_back(session, address, port)),
-        Request::OpenSource { root, place, options } => {
-            done(session.open(root, || session.ends.source(&place, options, &session.pool).map(Open::Source)))
-        }
+        Request::OpenSource { root, place, options } => done(
+            session.open(root, || session.ends.source(&place, options, &session.pool).map(OpenEnd::Source)),
+        ),
         Request::OpenSink { root, place, options } => {
-            done(session.open(root, || session.ends.sink(&place, &options, &session.pool).map(Open::Sink)))
+            done(session.open(root, || session.ends.sink(&place, &options, &session.pool).map(OpenEnd::Sink)))
         }
         Request::RunProducer { root, program, window } => done(
-            session.run(root, || session.ends.producer(&program, window, &session.pool).map(Open::Source)),
+            session.run(root, || session.ends.producer(&program, window, &session.pool).map(OpenEnd::Source)),
         ),
         Request::RunConsumer { root, program } => {
-            done(session.run(root, || session.ends.consumer(&program).map(Open::Sink)))
+            done(session.run(root, || session.ends.consumer(&program).map(OpenEnd::Sink)))
         }
         Request::Close { root } => {
             session.close_root(root);
@@ -99,7 +99,8 @@ fn work(session: &Arc<ServerSession>, reply: Reply, request: Request) {
             if let Some(space) = content.grow(bytes as usize) {
                 haul_probe::fill_random(space, reply.id());
             }
-            return reply.send_with(&Response::Produced, Outgoing { content, ..Outgoing::default() });
+            return reply
+                .send_with(&Response::Produced, OutgoingContent { content, ..OutgoingContent::default() });
         }
         Request::OwnerIds { names } => Response::OwnerIds(names.iter().map(haul_local::id_of).collect()),
         Request::Admit { .. }
@@ -121,7 +122,7 @@ fn work(session: &Arc<ServerSession>, reply: Reply, request: Request) {
 }
 
 /// Answers with content of a source.
-fn read(session: &ServerSession, reply: Reply, request: Request) {
+fn read(session: &ServerSession, reply: ReplyDuty, request: Request) {
     let (Request::Read { root, batch, pages, compress } | Request::Pull { root, batch, pages, compress, .. }) =
         request
     else {
@@ -141,7 +142,7 @@ fn read(session: &ServerSession, reply: Reply, request: Request) {
             let ended = batch.entries.first().filter(|entry| grows && !entry.is_growing());
             let ended = ended.map(|entry| entry.len);
             let Packed { packing, sending } = session.packer.pack(compress, &mut content);
-            reply.send_with(&Response::Read { slices, packing, ended }, Outgoing { content, sending });
+            reply.send_with(&Response::Read { slices, packing, ended }, OutgoingContent { content, sending });
         }
         Some(Err(error)) => reply.send(&Response::Failed(error)),
         None => reply.send(&Response::Gone),
@@ -156,7 +157,7 @@ fn of_source(session: &ServerSession, request: Request) -> Response {
             source(session, root, |source| source.above(&names).map(Response::Above))
         }
         Request::ScanStart { root, scan, options } => source(session, root, |source| {
-            session.start_scan(scan, || Scan::start(source.clone(), options))?;
+            session.start_scan(scan, || ServedScan::start(source.clone(), options))?;
             Ok(Response::Done)
         }),
         Request::Lookup { root, paths } => {

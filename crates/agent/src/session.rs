@@ -15,11 +15,11 @@ use haul_transport::{Streams, tcp};
 use haul_wire::{FrameError, Hello, Request, RootId, ScanId, SessionId, Welcome};
 
 use crate::connection::{self, Handler};
-use crate::direct::Direct;
-use crate::ends::Ends;
+use crate::direct::DirectParameters;
+use crate::ends::OpenEnds;
 use crate::grants::{Grant, ThirdParties};
-use crate::reply::{Outbox, Reply};
-use crate::scan::Scan;
+use crate::reply::{Outbox, ReplyDuty};
+use crate::scan::ServedScan;
 use crate::workers::Workers;
 
 /// How long the end of a session waits for a write in progress.
@@ -30,7 +30,7 @@ const LINGER: Duration = Duration::from_secs(15);
 
 /// Something that is open.
 #[derive(Clone)]
-pub(crate) enum Open {
+pub(crate) enum OpenEnd {
     /// It is being opened, or could not be.
     Nothing,
     Source(Arc<dyn Source>),
@@ -38,11 +38,11 @@ pub(crate) enum Open {
 }
 
 /// Locked while the root is being opened, so that a repeated request waits and finds it open.
-type Slot = Arc<Mutex<Open>>;
+type OpenSlot = Arc<Mutex<OpenEnd>>;
 
 /// The end that makes the requests of a connection.
 #[derive(Clone)]
-pub(crate) enum Caller {
+pub(crate) enum RequestingEnd {
     /// The local end, which may request everything.
     LocalEnd,
     /// Another remote end, which may request the batches that it was granted.
@@ -50,13 +50,13 @@ pub(crate) enum Caller {
 }
 
 /// Carries out one request of a session.
-pub(crate) type Serve = fn(&Arc<ServerSession>, &Caller, Reply, Request, Buffer);
+pub(crate) type Serve = fn(&Arc<ServerSession>, &RequestingEnd, ReplyDuty, Request, Buffer);
 
 /// A session at the remote end.
 pub(crate) struct ServerSession {
     pub(crate) id: SessionId,
     serve: Serve,
-    pub(crate) ends: Box<dyn Ends>,
+    pub(crate) ends: Box<dyn OpenEnds>,
     pub(crate) pool: BufferPool,
     pub(crate) packer: Arc<Packer>,
     pub(crate) max_memory: u64,
@@ -67,28 +67,28 @@ pub(crate) struct ServerSession {
     /// Silence after which a connection is dead. Longer than at the local end, which can replace the connection.
     timeout: Duration,
     /// The parameters of direct connections, if they are allowed.
-    direct: Mutex<Option<Arc<Direct>>>,
-    roots: Mutex<HashMap<RootId, Slot>>,
+    direct: Mutex<Option<Arc<DirectParameters>>>,
+    roots: Mutex<HashMap<RootId, OpenSlot>>,
     /// The roots that are programs.
     programs: Mutex<HashSet<RootId>>,
-    scans: Mutex<HashMap<ScanId, Arc<Scan>>>,
+    scans: Mutex<HashMap<ScanId, Arc<ServedScan>>>,
     /// Set once the local end asks for a low priority.
     pub(crate) nice: Mutex<Option<Nice>>,
-    connections: Mutex<Connections>,
+    connections: Mutex<SessionConnections>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Connections {
+struct SessionConnections {
     next: u64,
     /// Whether the session accepts no more connections.
     closed: bool,
-    up: HashMap<u64, Up>,
+    up: HashMap<u64, AgentConnection>,
 }
 
 /// A connection that is up.
-struct Up {
-    caller: Caller,
+struct AgentConnection {
+    caller: RequestingEnd,
     outbox: Arc<Outbox>,
     /// The socket of a direct connection.
     socket: Option<TcpStream>,
@@ -98,18 +98,18 @@ struct Up {
 struct SessionHandler {
     session: Arc<ServerSession>,
     number: u64,
-    caller: Caller,
+    caller: RequestingEnd,
 }
 
 impl Handler for SessionHandler {
     fn check(&self, request: &Request) -> std::result::Result<(), FrameError> {
         match &self.caller {
-            Caller::LocalEnd => Ok(()),
-            Caller::Puller(grant) => grant.check(request),
+            RequestingEnd::LocalEnd => Ok(()),
+            RequestingEnd::Puller(grant) => grant.check(request),
         }
     }
 
-    fn handle(&self, reply: Reply, request: Request, content: Buffer) {
+    fn handle(&self, reply: ReplyDuty, request: Request, content: Buffer) {
         (self.session.serve)(&self.session, &self.caller, reply, request, content);
     }
 
@@ -120,7 +120,7 @@ impl Handler for SessionHandler {
 
 impl ServerSession {
     /// A session without connections.
-    pub(crate) fn new(id: SessionId, hello: &Hello, ends: Box<dyn Ends>, serve: Serve) -> Arc<Self> {
+    pub(crate) fn new(id: SessionId, hello: &Hello, ends: Box<dyn OpenEnds>, serve: Serve) -> Arc<Self> {
         let pool = BufferPool::new(hello.max_memory);
         ends.limit(hello.iops);
         let session = Arc::new(Self {
@@ -156,14 +156,14 @@ impl ServerSession {
         streams: Streams,
         keep: Option<Box<dyn Send + Sync>>,
     ) -> io::Result<()> {
-        self.take_in(streams, Caller::LocalEnd, keep)
+        self.take_in(streams, RequestingEnd::LocalEnd, keep)
     }
 
     /// The same, for a connection of this caller.
     pub(crate) fn take_in(
         self: &Arc<Self>,
         streams: Streams,
-        caller: Caller,
+        caller: RequestingEnd,
         keep: Option<Box<dyn Send + Sync>>,
     ) -> io::Result<()> {
         let number = {
@@ -180,7 +180,7 @@ impl ServerSession {
             if connections.closed {
                 return Err(io::ErrorKind::NotConnected.into());
             }
-            connections.up.insert(number, Up { caller: caller.clone(), outbox, socket });
+            connections.up.insert(number, AgentConnection { caller: caller.clone(), outbox, socket });
         }
         let handler: Arc<dyn Handler> = Arc::new(SessionHandler { session: self.clone(), number, caller });
         let started = threads.start(number, &handler, &self.pool, keep);
@@ -191,11 +191,11 @@ impl ServerSession {
     }
 
     /// From now on there may be connections that do not go through ssh.
-    pub(crate) fn set_direct(&self, direct: Direct) {
+    pub(crate) fn set_direct(&self, direct: DirectParameters) {
         *self.direct.lock() = Some(Arc::new(direct));
     }
 
-    pub(crate) fn direct(&self) -> Option<Arc<Direct>> {
+    pub(crate) fn direct(&self) -> Option<Arc<DirectParameters>> {
         self.direct.lock().clone()
     }
 
@@ -222,7 +222,7 @@ impl ServerSession {
         let mut lost = None;
         let mut connections = self.connections.lock();
         loop {
-            let is_up = connections.up.values().any(|up| matches!(up.caller, Caller::LocalEnd));
+            let is_up = connections.up.values().any(|up| matches!(up.caller, RequestingEnd::LocalEnd));
             let since = (!is_up).then(|| *lost.get_or_insert_with(Instant::now));
             match since {
                 None => lost = None,
@@ -253,10 +253,10 @@ impl ServerSession {
         for scan in std::mem::take(&mut *self.scans.lock()).into_values() {
             scan.cancel();
         }
-        let roots: Vec<Slot> = std::mem::take(&mut *self.roots.lock()).into_values().collect();
+        let roots: Vec<OpenSlot> = std::mem::take(&mut *self.roots.lock()).into_values().collect();
         for slot in roots {
-            let open = std::mem::replace(&mut *slot.lock(), Open::Nothing);
-            if let Open::Sink(sink) = open {
+            let open = std::mem::replace(&mut *slot.lock(), OpenEnd::Nothing);
+            if let OpenEnd::Sink(sink) = open {
                 sink.flush();
                 // The end of a connection does not stop a write that its thread is in, and a half-written staged file
                 // would stay behind.
@@ -269,14 +269,18 @@ impl ServerSession {
     }
 
     /// Starts a scan, unless it was started before.
-    pub(crate) fn start_scan(&self, id: ScanId, start: impl FnOnce() -> Result<Arc<Scan>>) -> Result<()> {
+    pub(crate) fn start_scan(
+        &self,
+        id: ScanId,
+        start: impl FnOnce() -> Result<Arc<ServedScan>>,
+    ) -> Result<()> {
         if let Entry::Vacant(new) = self.scans.lock().entry(id) {
             new.insert(start()?);
         }
         Ok(())
     }
 
-    pub(crate) fn scan(&self, id: ScanId) -> Option<Arc<Scan>> {
+    pub(crate) fn scan(&self, id: ScanId) -> Option<Arc<ServedScan>> {
         self.scans.lock().get(&id).cloned()
     }
 
@@ -289,18 +293,18 @@ impl ServerSession {
     }
 
     /// Opens a root, unless it is open.
-    pub(crate) fn open(&self, root: RootId, open: impl FnOnce() -> Result<Open>) -> Result<()> {
+    pub(crate) fn open(&self, root: RootId, open: impl FnOnce() -> Result<OpenEnd>) -> Result<()> {
         let slot =
-            self.roots.lock().entry(root).or_insert_with(|| Arc::new(Mutex::new(Open::Nothing))).clone();
+            self.roots.lock().entry(root).or_insert_with(|| Arc::new(Mutex::new(OpenEnd::Nothing))).clone();
         let mut held = slot.lock();
-        if matches!(*held, Open::Nothing) {
+        if matches!(*held, OpenEnd::Nothing) {
             *held = open()?;
         }
         Ok(())
     }
 
     /// Runs the program of a root, unless it runs.
-    pub(crate) fn run(&self, root: RootId, open: impl FnOnce() -> Result<Open>) -> Result<()> {
+    pub(crate) fn run(&self, root: RootId, open: impl FnOnce() -> Result<OpenEnd>) -> Result<()> {
         self.open(root, open)?;
         self.programs.lock().insert(root);
         Ok(())
@@ -313,22 +317,22 @@ impl ServerSession {
         // The root is dropped outside of the lock, as a sink may have to write.
         let slot = self.roots.lock().remove(&root);
         if let Some(slot) = slot {
-            let open = std::mem::replace(&mut *slot.lock(), Open::Nothing);
+            let open = std::mem::replace(&mut *slot.lock(), OpenEnd::Nothing);
             drop(open);
         }
     }
 
-    fn root(&self, root: RootId) -> Option<Open> {
+    fn root(&self, root: RootId) -> Option<OpenEnd> {
         let slot = self.roots.lock().get(&root)?.clone();
         let open = slot.lock().clone();
         Some(open)
     }
 
     pub(crate) fn source(&self, root: RootId) -> Option<Arc<dyn Source>> {
-        if let Some(Open::Source(source)) = self.root(root) { Some(source) } else { None }
+        if let Some(OpenEnd::Source(source)) = self.root(root) { Some(source) } else { None }
     }
 
     pub(crate) fn sink(&self, root: RootId) -> Option<Arc<dyn Sink>> {
-        if let Some(Open::Sink(sink)) = self.root(root) { Some(sink) } else { None }
+        if let Some(OpenEnd::Sink(sink)) = self.root(root) { Some(sink) } else { None }
     }
 }

@@ -8,35 +8,35 @@ use std::time::Duration;
 
 use haul_core::{Batch, BatchData, Compress, PageHashes, Result, SLICE_LEN, Sink, SliceData, Traffic};
 use haul_remote::{ExpectedGranter, Puller, addresses};
-use haul_transport::Credentials;
+use haul_transport::ConnectionKeys;
 use haul_wire::ticket::Ticket;
 use haul_wire::{DirectAnswer, Granter, PairId, Reach, Request, Response, RootId};
 
 use crate::accept;
-use crate::direct::Direct;
+use crate::direct::DirectParameters;
 use crate::grants::{Grant, ThirdParty, unknown};
-use crate::reply::Reply;
-use crate::session::{Caller, ServerSession};
+use crate::reply::ReplyDuty;
+use crate::session::{RequestingEnd, ServerSession};
 
 /// How long a connection may take while the two ends look for a route.
 const FIND: Duration = Duration::from_secs(1);
 
 /// The credentials of this session for connections with another remote end.
-fn credentials(session: &ServerSession, key: Vec<u8>) -> Result<(Arc<Direct>, Credentials)> {
+fn credentials(session: &ServerSession, key: Vec<u8>) -> Result<(Arc<DirectParameters>, ConnectionKeys)> {
     let direct = session.direct().ok_or_else(unknown)?;
-    let credentials = Credentials { peer: key, ..direct.credentials.clone() };
+    let credentials = ConnectionKeys { peer: key, ..direct.credentials.clone() };
     Ok((direct, credentials))
 }
 
 /// Connects to the end that fetches, for one connection.
 fn connect(session: &Arc<ServerSession>, grant: &Arc<Grant>, timeout: Duration) -> Result<()> {
     let at = grant.at.lock().clone();
-    let caller = Caller::Puller(grant.clone());
+    let caller = RequestingEnd::Puller(grant.clone());
     accept::connect(session, "connect to", &at, &grant.credentials, caller, timeout)
 }
 
 /// Connects to the end that fetches, which asked for one more connection.
-pub(crate) fn reconnect(session: &Arc<ServerSession>, grant: &Arc<Grant>, reply: Reply) {
+pub(crate) fn reconnect(session: &Arc<ServerSession>, grant: &Arc<Grant>, reply: ReplyDuty) {
     let (own, grant) = (session.clone(), grant.clone());
     session.workers.run(Box::new(move || {
         let connected = connect(&own, &grant, accept::TIMEOUT);
@@ -70,7 +70,7 @@ fn admit(
     let (direct, credentials) = credentials(session, key)?;
     let grant = Arc::new(Grant::new(credentials.clone(), secret));
     let (weak, granted) = (Arc::downgrade(session), grant.clone());
-    let taken = Box::new(move |streams| accept::take(&weak, streams, Caller::Puller(granted.clone())));
+    let taken = Box::new(move |streams| accept::take(&weak, streams, RequestingEnd::Puller(granted.clone())));
     let listener = direct.listen(from, credentials, taken);
     let (port, listener) = match listener {
         Ok(listener) => (Ok(listener.port()), Some(listener)),
@@ -126,7 +126,7 @@ pub(crate) struct Fetch {
 }
 
 /// Fetches content and writes it to the sink. Runs on a thread of its own, as it waits for another host.
-pub(crate) fn fetch(session: &ServerSession, fetch: &Fetch, reply: Reply) {
+pub(crate) fn fetch(session: &ServerSession, fetch: &Fetch, reply: ReplyDuty) {
     let Some(sink) = session.sink(fetch.sink) else { return reply.send(&Response::Gone) };
     match read(session, fetch, pages(&*sink, &fetch.batch)) {
         Err(error) => reply.send(&Response::Failed(error)),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use haul_core::HungOperation;
 use haul_wire::{MAX_STUCK, Response, RootId};
 
-use crate::reply::Reply;
+use crate::reply::ReplyDuty;
 use crate::session::ServerSession;
 
 /// How often to check.
@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// or cease to wait for the operation limit. Runs on a thread of its own, as all workers may hang.
 pub(crate) fn watch(
     session: &Arc<ServerSession>,
-    reply: Reply,
+    reply: ReplyDuty,
     root: RootId,
     timeout: Duration,
     known: Option<HungOperation>,

@@ -12,12 +12,12 @@ const THREADS: usize = 64;
 /// The most requests that wait for a thread; then the connections wait.
 const QUEUE: usize = 256;
 
-type Job = Box<dyn FnOnce() + Send>;
+type WorkerTask = Box<dyn FnOnce() + Send>;
 
 /// A pool of threads that are started as they are needed.
 pub(crate) struct Workers {
-    jobs: Sender<Job>,
-    queue: Receiver<Job>,
+    jobs: Sender<WorkerTask>,
+    queue: Receiver<WorkerTask>,
     threads: AtomicUsize,
     /// Jobs that wait or run.
     pending: Arc<AtomicUsize>,
@@ -32,7 +32,7 @@ impl Default for Workers {
 
 impl Workers {
     /// Runs a job on a thread. Waits while the queue is full.
-    pub(crate) fn run(&self, job: Job) {
+    pub(crate) fn run(&self, job: WorkerTask) {
         let pending = self.pending.fetch_add(1, Ordering::Relaxed) + 1;
         let threads = self.threads.load(Ordering::Relaxed);
         if pending > threads && threads < THREADS {

@@ -6,14 +6,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use haul_testkit::process::joined;
-use haul_testkit::{Care, FaultPlan, Finished, Run, Shape, content, duplicate};
+use haul_testkit::{Care, CommandRun, FaultPlan, Finished, TreeShape, content, duplicate};
 
-use crate::judge::{Names, equal};
+use crate::judge::{AllowedContent, equal};
 use crate::round::Round;
 
 /// The places of source and destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum JobPlaces {
     Local,
     Push,
     Pull,
@@ -27,9 +27,9 @@ const REMOTE: &str = "127.0.0.1";
 
 /// Limits for a random job.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
-    pub(crate) shape: Shape,
-    pub(crate) ways: &'static [Way],
+pub(crate) struct JobLimits {
+    pub(crate) shape: TreeShape,
+    pub(crate) ways: &'static [JobPlaces],
     /// Maximum length of one further file that is sent slice by slice; 0 for none.
     pub(crate) large: u64,
     /// The destination may exist before the run.
@@ -39,11 +39,11 @@ pub(crate) struct Wanted {
     pub(crate) server: bool,
 }
 
-impl Default for Wanted {
+impl Default for JobLimits {
     fn default() -> Self {
         Self {
-            shape: Shape { entries: 30, big: 0, ..Shape::default() },
-            ways: &[Way::Local, Way::Push, Way::Pull],
+            shape: TreeShape { entries: 30, big: 0, ..TreeShape::default() },
+            ways: &[JobPlaces::Local, JobPlaces::Push, JobPlaces::Pull],
             large: 13 << 20,
             old: true,
             inplace: true,
@@ -53,8 +53,8 @@ impl Default for Wanted {
 }
 
 /// A command and its trees.
-pub(crate) struct Job {
-    pub(crate) way: Way,
+pub(crate) struct CampaignJob {
+    pub(crate) way: JobPlaces,
     word: &'static str,
     options: Vec<String>,
     pub(crate) from: PathBuf,
@@ -68,15 +68,15 @@ pub(crate) struct Job {
     ssh: String,
 }
 
-impl Job {
+impl CampaignJob {
     /// A random job with the destination `dst` in the directory of the round.
-    pub(crate) fn new(round: &mut Round, wanted: &Wanted) -> Self {
+    pub(crate) fn new(round: &mut Round, wanted: &JobLimits) -> Self {
         let to = round.join("dst");
         Self::into(round, wanted, to)
     }
 
     /// A random job with the destination `to`.
-    pub(crate) fn into(round: &mut Round, wanted: &Wanted, to: PathBuf) -> Self {
+    pub(crate) fn into(round: &mut Round, wanted: &JobLimits, to: PathBuf) -> Self {
         let from = round.tree("src", wanted.shape);
         let key = round.random.next_u64();
         if wanted.large > 0 {
@@ -112,14 +112,14 @@ impl Job {
             &["--atomic"],
         ];
         options.extend(round.pick(further).iter().map(|word| (*word).to_owned()));
-        if way != Way::Local {
+        if way != JobPlaces::Local {
             let streams = round.pick(&["1", "2", "4"]);
             let compress = round.pick(&["none", "lz4", "zstd", "auto"]);
             options.extend(["--streams", streams, "--compress", compress].map(str::to_owned));
         }
-        let server = way != Way::Local && wanted.server && round.one_in(3);
+        let server = way != JobPlaces::Local && wanted.server && round.one_in(3);
         let ssh = if server { round.world.ssh() } else { String::new() };
-        if way != Way::Local && !server {
+        if way != JobPlaces::Local && !server {
             // The remote shell of a plan has no address for direct connections.
             options.extend(["--transport", "ssh"].map(str::to_owned));
         }
@@ -163,7 +163,7 @@ impl Job {
         plan.restart();
         let mut words: Vec<OsString> = vec![self.word.into()];
         words.extend(self.options.iter().map(OsString::from));
-        if self.way != Way::Local {
+        if self.way != JobPlaces::Local {
             let this = std::env::current_exe().unwrap();
             let shell = format!("{} {FAULT_SHELL} {}", this.display(), plan.dir().display());
             words.extend([
@@ -174,18 +174,18 @@ impl Job {
             ]);
         }
         let remote = |path: &Path| joined(&[REMOTE.as_bytes(), b":", slash(path).as_bytes()]);
-        words.push(if self.way == Way::Pull { remote(&self.from) } else { slash(&self.from) });
-        words.push(if self.way == Way::Push { remote(&self.to) } else { slash(&self.to) });
+        words.push(if self.way == JobPlaces::Pull { remote(&self.from) } else { slash(&self.from) });
+        words.push(if self.way == JobPlaces::Push { remote(&self.to) } else { slash(&self.to) });
         words
     }
 
     /// The command with its faults.
-    pub(crate) fn run(&self, round: &Round) -> Run {
+    pub(crate) fn run(&self, round: &Round) -> CommandRun {
         round.program(&round.world.haul).args(self.words(round, &self.plan))
     }
 
     /// The command, started by another program with these arguments.
-    pub(crate) fn run_by(&self, round: &Round, program: &str, words: &[&str]) -> Run {
+    pub(crate) fn run_by(&self, round: &Round, program: &str, words: &[&str]) -> CommandRun {
         let run = round.program(Path::new(program)).args(words).arg(&round.world.haul);
         run.args(self.words(round, &self.plan))
     }
@@ -197,7 +197,7 @@ impl Job {
 
     /// Checks the content under every final name, during or after a fault. Returns whether all are correct.
     pub(crate) fn check_names(&self, round: &mut Round, when: &str) -> bool {
-        let names = Names { from: &self.from, old: &self.old, to: &self.to, inplace: self.inplace };
+        let names = AllowedContent { from: &self.from, old: &self.old, to: &self.to, inplace: self.inplace };
         let found = names.wrong();
         for name in &found {
             round.wrong(format!("{when}, {name} [{}]", self.line()));

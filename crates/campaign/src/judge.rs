@@ -10,7 +10,7 @@ use haul_testkit::tree::list;
 use haul_testkit::{Care, tree_differences};
 
 /// The content that final names may have during a run, or after a failed one.
-pub(crate) struct Names<'a> {
+pub(crate) struct AllowedContent<'a> {
     /// The source.
     pub(crate) from: &'a Path,
     /// A copy of the destination before the run.
@@ -24,7 +24,7 @@ pub(crate) struct Names<'a> {
 /// Files up to this length are replaced as a whole, even with `--inplace`.
 const SMALL: u64 = 4 << 20;
 
-impl Names<'_> {
+impl AllowedContent<'_> {
     /// The files whose content is neither the new nor the old.
     pub(crate) fn wrong(&self) -> Vec<String> {
         let mut found = Vec::new();
@@ -97,7 +97,7 @@ mod tests {
             fs::write(to.join(name), now).unwrap();
         }
         fs::write(to.join(".haul-0123.part"), "anything").unwrap();
-        let names = Names { from: &from, old: &old, to: &to, inplace: false };
+        let names = AllowedContent { from: &from, old: &old, to: &to, inplace: false };
         let found = names.wrong();
         assert!(found.len() == 1 && found[0].contains("mix"), "{found:?}");
     }
@@ -111,7 +111,7 @@ mod tests {
             fs::write(dir.join("big"), vec![byte; 5 << 20]).unwrap();
             set_time(&dir.join("big"), i64::from(byte), 0);
         }
-        let names = Names { from: &from, old: &old, to: &to, inplace: true };
+        let names = AllowedContent { from: &from, old: &old, to: &to, inplace: true };
         assert!(names.wrong().is_empty());
         set_time(&to.join("big"), i64::from(b'n'), 0);
         assert_eq!(names.wrong().len(), 1);

@@ -7,7 +7,7 @@ use crate::round::Round;
 use crate::sync;
 
 /// A kind of round.
-pub(crate) struct Kind {
+pub(crate) struct RoundKind {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     /// Rounds of this kind in each cycle through all kinds.
@@ -22,8 +22,8 @@ const fn kind(
     weight: usize,
     needs: &'static [Need],
     round: fn(&mut Round),
-) -> Kind {
-    Kind { name, what, weight, needs, round }
+) -> RoundKind {
+    RoundKind { name, what, weight, needs, round }
 }
 
 const NONE: &[Need] = &[];
@@ -31,7 +31,7 @@ const STORE: &[Need] = &[Need::Program("weed"), Need::Program("curl")];
 const DISK: &[Need] = &[Need::Root, Need::Fuse, Need::LoopMounts, Need::Program("mkfs.ext4")];
 
 /// Every kind.
-pub(crate) const KINDS: &[Kind] = &[
+pub(crate) const KINDS: &[RoundKind] = &[
     kind("kill", "`kill -9` of either end, or of both", 6, NONE, kill::killed),
     kind("signal", "SIGHUP, TERM, INT, QUIT, PIPE; TSTP and CONT", 2, NONE, kill::signalled),
     kind("two", "two or three runs at once", 2, NONE, kill::two_at_once),
@@ -68,7 +68,7 @@ pub(crate) const KINDS: &[Kind] = &[
 ];
 
 /// One cycle through the kinds: each as often as its weight says, spread evenly.
-pub(crate) fn order(kinds: &[&'static Kind]) -> Vec<&'static Kind> {
+pub(crate) fn order(kinds: &[&'static RoundKind]) -> Vec<&'static RoundKind> {
     let most = kinds.iter().map(|kind| kind.weight).max().unwrap_or(1);
     (0..most).flat_map(|turn| kinds.iter().copied().filter(move |kind| turn < kind.weight)).collect()
 }

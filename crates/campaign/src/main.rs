@@ -29,9 +29,9 @@ use std::time::{Duration, Instant};
 
 use args::Args;
 use job::FAULT_SHELL;
-use kinds::{KINDS, Kind};
-use round::{Round, World};
-use table::Table;
+use kinds::{KINDS, RoundKind};
+use round::{CampaignState, Round};
+use table::ResultTable;
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1).peekable();
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let mut table = Table::default();
+    let mut table = ResultTable::default();
     let kinds = chosen(&args, &mut table);
     if kinds.is_empty() {
         eprintln!("haul-campaign: no kind can run on this machine");
@@ -63,9 +63,9 @@ fn main() -> ExitCode {
 }
 
 /// The requested kinds whose requirements this machine meets. The table lists the others as skipped.
-fn chosen(args: &Args, table: &mut Table) -> Vec<&'static Kind> {
+fn chosen(args: &Args, table: &mut ResultTable) -> Vec<&'static RoundKind> {
     let requested = KINDS.iter().filter(|kind| args.wants(kind.name));
-    let able = |kind: &&'static Kind| {
+    let able = |kind: &&'static RoundKind| {
         let missing = kind.needs.iter().find_map(|need| need.missing());
         if let Some(why) = missing {
             table.skip(kind.name, why);
@@ -76,8 +76,8 @@ fn chosen(args: &Args, table: &mut Table) -> Vec<&'static Kind> {
     requested.filter(able).collect()
 }
 
-fn run(args: &Args, kinds: &[&'static Kind], table: &mut Table) {
-    let world = World::new(&args.haul);
+fn run(args: &Args, kinds: &[&'static RoundKind], table: &mut ResultTable) {
+    let world = CampaignState::new(&args.haul);
     let order = kinds::order(kinds);
     let begun = Instant::now();
     let mut printed = Instant::now();

@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use haul_testkit::process::assert_all_gone;
-use haul_testkit::{Finished, Random, RandomTrees, Run, Scratch, Shape, Sshd, SshdOptions, duplicate};
+use haul_testkit::{
+    CommandRun, Finished, Random, RandomTrees, Scratch, Sshd, SshdOptions, TreeShape, duplicate,
+};
 
 /// State that all rounds share.
-pub(crate) struct World {
+pub(crate) struct CampaignState {
     // Dropped before `scratch`, since its processes write there.
     sshd: OnceCell<Sshd>,
     pub(crate) haul: PathBuf,
@@ -19,7 +21,7 @@ pub(crate) struct World {
     scratch: Scratch,
 }
 
-impl World {
+impl CampaignState {
     pub(crate) fn new(haul: &Path) -> Self {
         let scratch = Scratch::new();
         Self {
@@ -55,7 +57,7 @@ impl fmt::Display for Problem {
 
 /// The result of a round.
 #[derive(Default)]
-pub(crate) struct Result {
+pub(crate) struct RoundResult {
     pub(crate) faults: u64,
     pub(crate) runs: u64,
     pub(crate) problems: Vec<Problem>,
@@ -64,10 +66,10 @@ pub(crate) struct Result {
 
 /// A running round.
 pub(crate) struct Round<'a> {
-    pub(crate) world: &'a World,
+    pub(crate) world: &'a CampaignState,
     pub(crate) random: Random,
     scratch: Scratch,
-    result: Result,
+    result: RoundResult,
     keep: bool,
 }
 
@@ -75,10 +77,10 @@ pub(crate) struct Round<'a> {
 const LIMIT: Duration = Duration::from_secs(90);
 
 impl<'a> Round<'a> {
-    pub(crate) fn new(world: &'a World, seed: u64, keep: bool) -> Self {
+    pub(crate) fn new(world: &'a CampaignState, seed: u64, keep: bool) -> Self {
         let scratch = Scratch::inside(world.scratch.path());
         fs::create_dir(scratch.join("home")).unwrap();
-        Self { world, random: Random::new(seed), scratch, result: Result::default(), keep }
+        Self { world, random: Random::new(seed), scratch, result: RoundResult::default(), keep }
     }
 
     pub(crate) fn join(&self, name: &str) -> PathBuf {
@@ -102,14 +104,14 @@ impl<'a> Round<'a> {
     }
 
     /// A random tree at `name`.
-    pub(crate) fn tree(&mut self, name: &str, shape: Shape) -> PathBuf {
+    pub(crate) fn tree(&mut self, name: &str, shape: TreeShape) -> PathBuf {
         let root = self.join(name);
         RandomTrees::new(self.random.next_u64(), shape).fill(&root);
         root
     }
 
     /// A copy of the tree `from` at `name`, with `count` random changes.
-    pub(crate) fn changed(&mut self, from: &Path, name: &str, shape: Shape, count: u64) -> PathBuf {
+    pub(crate) fn changed(&mut self, from: &Path, name: &str, shape: TreeShape, count: u64) -> PathBuf {
         let root = self.join(name);
         duplicate(from, &root);
         RandomTrees::new(self.random.next_u64(), shape).mutate(&root, count);
@@ -117,13 +119,13 @@ impl<'a> Round<'a> {
     }
 
     /// A run of haul with an empty environment.
-    pub(crate) fn haul(&self, word: &str) -> Run {
+    pub(crate) fn haul(&self, word: &str) -> CommandRun {
         self.program(&self.world.haul).arg(word)
     }
 
     /// A run of a program that runs haul, with an empty environment.
-    pub(crate) fn program(&self, program: &Path) -> Run {
-        Run::new(program, &self.world.tag)
+    pub(crate) fn program(&self, program: &Path) -> CommandRun {
+        CommandRun::new(program, &self.world.tag)
             .env("HOME", self.join("home"))
             .env("XDG_RUNTIME_DIR", self.join("home"))
             .env("XDG_STATE_HOME", self.join("home"))
@@ -172,7 +174,7 @@ impl<'a> Round<'a> {
     }
 
     /// The result. The directory of the round is removed, unless the round failed and `--keep` was given.
-    pub(crate) fn end(self) -> Result {
+    pub(crate) fn end(self) -> RoundResult {
         if self.keep && self.has_failed() {
             // The directory of the campaign is removed as a whole.
             let path = self.scratch.path();

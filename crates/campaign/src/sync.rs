@@ -10,7 +10,7 @@ use haul_testkit::needs::tool;
 use haul_testkit::process::joined;
 use haul_testkit::store::{ACCESS_KEY, SECRET_KEY, endpoint};
 use haul_testkit::tree::list;
-use haul_testkit::{Care, Run, Shape, duplicate};
+use haul_testkit::{Care, CommandRun, TreeShape, duplicate};
 
 use crate::job::slash;
 use crate::judge::equal;
@@ -18,7 +18,7 @@ use crate::round::Round;
 
 /// Both trees are local.
 pub(crate) fn local(round: &mut Round) {
-    compared(round, Shape::default(), &Care::default(), &[], |round, from, to| {
+    compared(round, TreeShape::default(), &Care::default(), &[], |round, from, to| {
         round.haul("sync").arg("--force-delete").arg(slash(from)).arg(slash(to))
     });
 }
@@ -27,7 +27,7 @@ pub(crate) fn local(round: &mut Round) {
 pub(crate) fn in_place(round: &mut Round) {
     compared(
         round,
-        Shape { big: 3, ..Shape::default() },
+        TreeShape { big: 3, ..TreeShape::default() },
         &Care::default(),
         &["--inplace"],
         |round, from, to| {
@@ -39,7 +39,7 @@ pub(crate) fn in_place(round: &mut Round) {
 /// The destination, or the source, behind a real sshd.
 pub(crate) fn ssh(round: &mut Round) {
     let push = round.one_in(2);
-    compared(round, Shape::default(), &Care::default(), &[], move |round, from, to| {
+    compared(round, TreeShape::default(), &Care::default(), &[], move |round, from, to| {
         let remote = |path: &Path| joined(&[b"127.0.0.1:", slash(path).as_encoded_bytes()]);
         let (from, to) = if push { (slash(from), remote(to)) } else { (remote(from), slash(to)) };
         let run = round.haul("sync").arg("--force-delete").args(["-e", &round.world.ssh(), "--remote-haul"]);
@@ -51,21 +51,27 @@ pub(crate) fn ssh(round: &mut Round) {
 pub(crate) fn sftp(round: &mut Round) {
     let push = round.one_in(2);
     let care = Care { hard_links: false, link_times: false, ..Care::of_sftp() };
-    compared(round, Shape { hard_links: false, ..Shape::of_sftp() }, &care, &[], move |round, from, to| {
-        let remote = |path: &Path| joined(&[b"sftp://127.0.0.1", slash(path).as_encoded_bytes()]);
-        let (from, to) = if push { (slash(from), remote(to)) } else { (remote(from), slash(to)) };
-        round.haul("sync").arg("--force-delete").args(["-e", &round.world.ssh()]).arg(from).arg(to)
-    });
+    compared(
+        round,
+        TreeShape { hard_links: false, ..TreeShape::of_sftp() },
+        &care,
+        &[],
+        move |round, from, to| {
+            let remote = |path: &Path| joined(&[b"sftp://127.0.0.1", slash(path).as_encoded_bytes()]);
+            let (from, to) = if push { (slash(from), remote(to)) } else { (remote(from), slash(to)) };
+            round.haul("sync").arg("--force-delete").args(["-e", &round.world.ssh()]).arg(from).arg(to)
+        },
+    );
 }
 
 /// Changes two trees, syncs them with both programs, and compares the results. Where rsync leaves a difference from the
 /// source (it does not split groups of hard links, for example), haul may leave the same or none.
 fn compared(
     round: &mut Round,
-    shape: Shape,
+    shape: TreeShape,
     care: &Care,
     options: &[&str],
-    command: impl Fn(&Round, &Path, &Path) -> Run,
+    command: impl Fn(&Round, &Path, &Path) -> CommandRun,
 ) {
     let from = round.tree("src", shape);
     let (to, other) = (round.join("dst"), round.join("by-rsync"));
@@ -106,7 +112,7 @@ fn compared(
 
 /// Syncs a tree to a bucket and back to an empty directory, and again after changes of the source and of the copy.
 pub(crate) fn store(round: &mut Round) {
-    let shape = Shape { specials: false, ..Shape::default() };
+    let shape = TreeShape { specials: false, ..TreeShape::default() };
     let care = Care::default();
     let (from, to) = (round.tree("src", shape), round.join("dst"));
     let bucket = format!("b{:016x}", round.random.next_u64());

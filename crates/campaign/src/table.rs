@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::kinds::{KINDS, Kind};
-use crate::round::{Problem, Result};
+use crate::kinds::{KINDS, RoundKind};
+use crate::round::{Problem, RoundResult};
 
 #[derive(Default)]
-struct Line {
+struct TableRow {
     rounds: u64,
     faults: u64,
     runs: u64,
@@ -21,13 +21,13 @@ struct Line {
 
 /// The results of every kind.
 #[derive(Default)]
-pub(crate) struct Table {
-    lines: BTreeMap<&'static str, Line>,
+pub(crate) struct ResultTable {
+    lines: BTreeMap<&'static str, TableRow>,
     skipped: Vec<(&'static str, String)>,
     time: Duration,
 }
 
-impl Table {
+impl ResultTable {
     pub(crate) fn skip(&mut self, kind: &'static str, why: String) {
         self.skipped.push((kind, why));
     }
@@ -36,7 +36,7 @@ impl Table {
         self.time = time;
     }
 
-    pub(crate) fn add(&mut self, kind: &Kind, seed: u64, result: Result) {
+    pub(crate) fn add(&mut self, kind: &RoundKind, seed: u64, result: RoundResult) {
         let line = self.lines.entry(kind.name).or_default();
         line.rounds += 1;
         line.faults += result.faults;
@@ -63,13 +63,13 @@ impl Table {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for ResultTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "| kind of fault | rounds | faults | runs of haul | wrong results | lost promises |")?;
         writeln!(f, "|---|---|---|---|---|---|")?;
         for kind in KINDS {
             let Some(line) = self.lines.get(kind.name) else { continue };
-            let Line { rounds, faults, runs, wrong, lost, .. } = line;
+            let TableRow { rounds, faults, runs, wrong, lost, .. } = line;
             writeln!(
                 f,
                 "| `{}`: {} | {rounds} | {faults} | {runs} | {wrong} | {lost} |",

@@ -17,7 +17,7 @@ mod values;
 
 use std::process::ExitCode;
 
-use args::Refused;
+use args::RefusedCommand;
 
 fn main() -> ExitCode {
     address_space::prepare();
@@ -35,9 +35,9 @@ fn main() -> ExitCode {
         },
         Err(refused) => {
             match &refused {
-                Refused::Line(line) => render::print_line(line),
+                RefusedCommand::Line(line) => render::print_line(line),
                 // A failure to print help cannot be reported.
-                Refused::Parser(error) => drop(error.print()),
+                RefusedCommand::Parser(error) => drop(error.print()),
             }
             ExitCode::from(refused.exit_code())
         }

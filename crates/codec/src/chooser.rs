@@ -13,7 +13,7 @@
 //! Predictions only decide which rung is tried. A rung that carries less than another one did a moment ago is left,
 //! and the time until it is tried again doubles with each attempt in vain.
 
-use crate::ladder::{Content, LADDER, Rung, SAMPLE_GAIN, START, UNKNOWN};
+use crate::ladder::{ContentProperties, LADDER, Rung, SAMPLE_GAIN, START, UNKNOWN};
 use crate::results::Results;
 
 /// The measurements of one window.
@@ -89,7 +89,7 @@ struct Trial {
 pub(crate) struct Chooser {
     at: usize,
     rungs: [Rung; LADDER.len()],
-    content: Content,
+    content: ContentProperties,
     fresh: u32,
     /// The estimated rate of the link in bytes per second.
     link: Option<f64>,
@@ -156,7 +156,7 @@ impl Chooser {
         }
         let (ratio, speed) = ((plain / packed).max(1.01), plain / cpu);
         let rung = &mut self.rungs[on];
-        let seen = Content { speed: speed / rung.speed, gain: ratio.ln() / rung.gain };
+        let seen = ContentProperties { speed: speed / rung.speed, gain: ratio.ln() / rung.gain };
         if self.fresh > 0 && on == self.at {
             self.fresh -= 1;
             let (first, content) = (LADDER[on], self.content);

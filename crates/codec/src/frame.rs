@@ -20,14 +20,14 @@ pub const PACKED_LEN: usize = FRAME_LEN + (FRAME_LEN >> 7);
 
 /// A frame format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum FrameFormat {
     /// Zstandard.
     Zstd,
     /// LZ4.
     Lz4,
 }
 
-impl From<Method> for Format {
+impl From<Method> for FrameFormat {
     fn from(method: Method) -> Self {
         match method {
             Method::Zstd(_) => Self::Zstd,
@@ -36,7 +36,7 @@ impl From<Method> for Format {
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for FrameFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Zstd => "zstd",
@@ -117,14 +117,20 @@ impl Unframer {
     ///
     /// # Errors
     /// `InvalidData` if it is damaged, or holds more or less.
-    pub fn unpack(&mut self, format: Format, frame: &[u8], len: usize, into: &mut Vec<u8>) -> io::Result<()> {
+    pub fn unpack(
+        &mut self,
+        format: FrameFormat,
+        frame: &[u8],
+        len: usize,
+        into: &mut Vec<u8>,
+    ) -> io::Result<()> {
         into.clear();
         into.reserve(len);
         match format {
-            Format::Lz4 => {
+            FrameFormat::Lz4 => {
                 FrameDecoder::new(frame).take(len as u64 + 1).read_to_end(into)?;
             }
-            Format::Zstd => {
+            FrameFormat::Zstd => {
                 let zstd = match &mut self.zstd {
                     Some(zstd) => zstd,
                     none => none.insert(Decompressor::new()?),

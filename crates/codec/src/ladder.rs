@@ -39,7 +39,7 @@ pub(crate) const START: usize = 3;
 
 /// The properties of the content, in terms of zstd 1.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Content {
+pub(crate) struct ContentProperties {
     /// Plain bytes compressed per second of CPU time.
     pub(crate) speed: f64,
     /// Logarithm of the ratio.
@@ -47,16 +47,16 @@ pub(crate) struct Content {
 }
 
 /// The assumption before any measurement: pages of a database.
-pub(crate) const UNKNOWN: Content = Content { speed: 450e6, gain: 0.7 };
+pub(crate) const UNKNOWN: ContentProperties = ContentProperties { speed: 450e6, gain: 0.7 };
 
 impl Rung {
     /// The compression ratio.
-    pub(crate) fn ratio(&self, content: &Content) -> f64 {
+    pub(crate) fn ratio(&self, content: &ContentProperties) -> f64 {
         (self.gain * content.gain).exp()
     }
 
     /// Seconds of CPU time per plain byte.
-    pub(crate) fn cost(&self, content: &Content) -> f64 {
+    pub(crate) fn cost(&self, content: &ContentProperties) -> f64 {
         1.0 / (self.speed * content.speed)
     }
 }

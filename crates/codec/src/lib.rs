@@ -18,4 +18,4 @@ mod results;
 pub mod split;
 
 pub use load::LinkTime;
-pub use packer::{Packed, Packer, Sending};
+pub use packer::{Packed, Packer, SendingBatch};

@@ -34,11 +34,11 @@ pub struct Packer {
     pool: BufferPool,
     cores: usize,
     auto: Auto,
-    bench: OnceLock<Bench>,
+    bench: OnceLock<PackBuffers>,
 }
 
 /// Buffers and contexts, made on first use.
-struct Bench {
+struct PackBuffers {
     slots: Mutex<Slots>,
     freed: Condvar,
     /// Held only to reserve their memory.
@@ -46,13 +46,13 @@ struct Bench {
 }
 
 struct Slots {
-    idle: Vec<Slot>,
+    idle: Vec<CoderSlot>,
     /// Available shares; a heavy method takes two.
     shares: usize,
     all: usize,
 }
 
-struct Slot {
+struct CoderSlot {
     coder: Coder,
     scratch: Buffer,
 }
@@ -63,17 +63,17 @@ pub struct Packed {
     /// How it is compressed; `None` if it is unchanged.
     pub packing: Option<Packing>,
     /// Must be kept until the link has taken the batch: this time decides how hard to compress.
-    pub sending: Option<Sending>,
+    pub sending: Option<SendingBatch>,
 }
 
 /// A batch in flight, until it is dropped.
-pub struct Sending {
+pub struct SendingBatch {
     packer: Arc<Packer>,
     plain: u64,
     wire: u64,
 }
 
-impl Drop for Sending {
+impl Drop for SendingBatch {
     fn drop(&mut self) {
         self.packer.auto.sent(self.plain, self.wire);
     }
@@ -104,7 +104,7 @@ impl Packer {
         };
         let sending = (wish == Compress::Auto && plain > 0).then(|| {
             self.auto.sending();
-            Sending { packer: self.clone(), plain: plain as u64, wire: content.bytes().len() as u64 }
+            SendingBatch { packer: self.clone(), plain: plain as u64, wire: content.bytes().len() as u64 }
         });
         Packed { packing, sending }
     }
@@ -156,8 +156,8 @@ impl Packer {
         }
     }
 
-    fn with<T>(&self, method: Method, work: impl FnOnce(&mut Slot) -> T) -> T {
-        let bench = self.bench.get_or_init(|| Bench::new(&self.pool, self.cores));
+    fn with<T>(&self, method: Method, work: impl FnOnce(&mut CoderSlot) -> T) -> T {
+        let bench = self.bench.get_or_init(|| PackBuffers::new(&self.pool, self.cores));
         let mut slots = bench.slots.lock();
         let share = if is_heavy(method) { slots.all.min(2) } else { 1 };
         let mut slot = loop {
@@ -180,7 +180,7 @@ impl Packer {
     }
 }
 
-impl Bench {
+impl PackBuffers {
     fn new(pool: &BufferPool, cores: usize) -> Self {
         // Twice as many shares as threads, if the pool allows: then all threads may use a heavy method.
         let mut reserved = pool.reserve(2 * cores * BUFFERS_PER_SHARE);
@@ -190,7 +190,8 @@ impl Bench {
         if scratch.is_empty() {
             scratch.push(BufferPool::new(0).take());
         }
-        let idle = scratch.into_iter().map(|scratch| Slot { coder: Coder::default(), scratch }).collect();
+        let idle =
+            scratch.into_iter().map(|scratch| CoderSlot { coder: Coder::default(), scratch }).collect();
         Self {
             slots: Mutex::new(Slots { idle, shares: all, all }),
             freed: Condvar::new(),
@@ -199,7 +200,7 @@ impl Bench {
     }
 }
 
-impl Slot {
+impl CoderSlot {
     fn sample(&mut self, content: &Buffer) -> f64 {
         self.scratch.truncate(0);
         let Some(room) = self.scratch.grow(BUFFER_LEN) else { return 1.0 };

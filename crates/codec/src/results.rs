@@ -16,7 +16,7 @@ const HOLD: u32 = 16;
 const MAX_HOLD: u32 = 256;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct SeenResult {
     /// Plain bytes per second.
     rate: f64,
     /// The gain of the content at that time.
@@ -31,13 +31,13 @@ struct Seen {
 
 /// The results of all rungs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Results([Seen; LADDER.len()]);
+pub(crate) struct Results([SeenResult; LADDER.len()]);
 
 impl Results {
     /// A window on rung `at`, after the first one, carried `rate` plain bytes per second. Returns the rung to go back to
     /// if this one is clearly worse.
     pub(crate) fn add(&mut self, at: usize, rate: f64, gain: f64) -> Option<usize> {
-        let is_fresh = |seen: &Seen| {
+        let is_fresh = |seen: &SeenResult| {
             seen.windows > 1 && seen.age < AGE && (1.0 / OTHER..OTHER).contains(&(seen.gain / gain))
         };
         let this = &mut self.0[at];

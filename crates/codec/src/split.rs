@@ -6,7 +6,7 @@ use std::mem;
 use lz4_flex::frame::FrameDecoder;
 use zstd::stream::read::Decoder;
 
-use crate::frame::{FRAME_LEN, Format, PACKED_LEN};
+use crate::frame::{FRAME_LEN, FrameFormat, PACKED_LEN};
 
 /// The magic numbers of frames.
 const ZSTD: u32 = 0xfd2f_b528;
@@ -27,7 +27,7 @@ pub enum Unit {
 
 /// Splits a stream into frames. Frames of other programs may have any length; long ones are decompressed here.
 pub struct Splitter<R: BufRead> {
-    format: Format,
+    format: FrameFormat,
     window_log: u32,
     state: SplitState<R>,
 }
@@ -40,7 +40,7 @@ enum SplitState<R: BufRead> {
 }
 
 /// The kind of the next frame of a stream.
-enum Next {
+enum NextFrame {
     Frame(usize),
     Long,
     Skipped,
@@ -49,7 +49,7 @@ enum Next {
 
 impl<R: BufRead> Splitter<R> {
     /// The frames of `from`. A frame with a window of more than 2 to the power of `window_log` bytes is an error.
-    pub fn new(format: Format, from: R, window_log: u32) -> Self {
+    pub fn new(format: FrameFormat, from: R, window_log: u32) -> Self {
         Self {
             format,
             window_log,
@@ -69,13 +69,13 @@ impl<R: BufRead> Splitter<R> {
                 SplitState::Between(mut from) => {
                     let mut frame = Vec::with_capacity(PACKED_LEN);
                     match gather(self.format, &mut from, &mut frame)? {
-                        Next::End => return Ok(None),
-                        Next::Skipped => self.state = SplitState::Between(from),
-                        Next::Frame(len) => {
+                        NextFrame::End => return Ok(None),
+                        NextFrame::Skipped => self.state = SplitState::Between(from),
+                        NextFrame::Frame(len) => {
                             self.state = SplitState::Between(from);
                             return Ok(Some(Unit::Frame(frame, len)));
                         }
-                        Next::Long => {
+                        NextFrame::Long => {
                             (from.first, from.at) = (frame, 0);
                             self.state = self.unpack(from)?;
                         }
@@ -111,30 +111,30 @@ impl<R: BufRead> Splitter<R> {
 
     fn unpack(&self, from: Pushed<R>) -> io::Result<SplitState<R>> {
         Ok(match self.format {
-            Format::Zstd => {
+            FrameFormat::Zstd => {
                 let mut decoder = Decoder::with_buffer(from)?.single_frame();
                 decoder.window_log_max(self.window_log)?;
                 SplitState::Zstd(Box::new(decoder))
             }
-            Format::Lz4 => SplitState::Lz4(Box::new(FrameDecoder::new(from))),
+            FrameFormat::Lz4 => SplitState::Lz4(Box::new(FrameDecoder::new(from))),
         })
     }
 }
 
 /// Reads a frame into `frame`, unless it is too long to be independent.
-fn gather(format: Format, from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<Next> {
+fn gather(format: FrameFormat, from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<NextFrame> {
     if from.fill_buf()?.is_empty() {
-        return Ok(Next::End);
+        return Ok(NextFrame::End);
     }
     let magic = u32::from_le_bytes(append(from, frame)?);
     if magic & !0xf == SKIPPABLE {
         let len = u64::from(u32::from_le_bytes(append(from, frame)?));
         let skipped = io::copy(&mut from.take(len), &mut io::sink())?;
-        return if skipped == len { Ok(Next::Skipped) } else { Err(ErrorKind::UnexpectedEof.into()) };
+        return if skipped == len { Ok(NextFrame::Skipped) } else { Err(ErrorKind::UnexpectedEof.into()) };
     }
     match (format, magic) {
-        (Format::Zstd, ZSTD) => gather_zstd(from, frame),
-        (Format::Lz4, LZ4) => gather_lz4(from, frame),
+        (FrameFormat::Zstd, ZSTD) => gather_zstd(from, frame),
+        (FrameFormat::Lz4, LZ4) => gather_lz4(from, frame),
         _ => Err(io::Error::new(
             ErrorKind::InvalidData,
             format!("there is no {format} frame where one begins"),
@@ -143,7 +143,7 @@ fn gather(format: Format, from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::R
 }
 
 /// RFC 8878, 3.1.1: header, blocks, optional checksum.
-fn gather_zstd(from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<Next> {
+fn gather_zstd(from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<NextFrame> {
     let [descriptor] = append(from, frame)?;
     let single_segment = descriptor & 0x20 != 0;
     let window = usize::from(!single_segment);
@@ -154,10 +154,10 @@ fn gather_zstd(from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<Next>
         (1, _) => u64::from(u16::from_le_bytes(append(from, frame)?)) + 256,
         (2, _) => u64::from(u32::from_le_bytes(append(from, frame)?)),
         (3, _) => u64::from_le_bytes(append(from, frame)?),
-        _ => return Ok(Next::Long),
+        _ => return Ok(NextFrame::Long),
     };
     if len > FRAME_LEN as u64 {
-        return Ok(Next::Long);
+        return Ok(NextFrame::Long);
     }
     loop {
         let [a, b, c] = append(from, frame)?;
@@ -165,7 +165,7 @@ fn gather_zstd(from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<Next>
         // A block of type 1 is one repeated byte.
         let stored = if head >> 1 & 3 == 1 { 1 } else { head as usize >> 3 };
         if frame.len() + stored + 4 > PACKED_LEN {
-            return Ok(Next::Long);
+            return Ok(NextFrame::Long);
         }
         append_some(from, frame, stored)?;
         if head & 1 == 1 {
@@ -173,19 +173,19 @@ fn gather_zstd(from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<Next>
         }
     }
     append_some(from, frame, if descriptor & 4 != 0 { 4 } else { 0 })?;
-    Ok(Next::Frame(len as usize))
+    Ok(NextFrame::Frame(len as usize))
 }
 
 /// Header, blocks preceded by their lengths, a length of zero, optional checksum.
-fn gather_lz4(from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<Next> {
+fn gather_lz4(from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<NextFrame> {
     let [flags, _] = append(from, frame)?;
     let has = |bit: u8| flags & bit != 0;
     if !has(0x08) {
-        return Ok(Next::Long);
+        return Ok(NextFrame::Long);
     }
     let len = u64::from_le_bytes(append(from, frame)?);
     if len > FRAME_LEN as u64 {
-        return Ok(Next::Long);
+        return Ok(NextFrame::Long);
     }
     append_some(from, frame, if has(0x01) { 5 } else { 1 })?;
     loop {
@@ -196,12 +196,12 @@ fn gather_lz4(from: &mut impl BufRead, frame: &mut Vec<u8>) -> io::Result<Next> 
         }
         let checksum = if has(0x10) { 4 } else { 0 };
         if frame.len() + stored + checksum + 8 > PACKED_LEN {
-            return Ok(Next::Long);
+            return Ok(NextFrame::Long);
         }
         append_some(from, frame, stored + checksum)?;
     }
     append_some(from, frame, if has(0x04) { 4 } else { 0 })?;
-    Ok(Next::Frame(len as usize))
+    Ok(NextFrame::Frame(len as usize))
 }
 
 /// Reads the next bytes and appends them to `frame`.
@@ -268,7 +268,7 @@ mod tests {
     use std::io::Write;
 
     /// Returns the content, and the number of independent frames.
-    fn read(format: Format, stream: &[u8]) -> io::Result<(Vec<u8>, usize)> {
+    fn read(format: FrameFormat, stream: &[u8]) -> io::Result<(Vec<u8>, usize)> {
         // Small buffers force many short reads.
         let mut splitter = Splitter::new(format, io::BufReader::with_capacity(7, stream), 23);
         let (mut all, mut back, mut alone) = (Vec::new(), Vec::new(), 0);
@@ -310,12 +310,12 @@ mod tests {
             // A long frame without declared length, a skippable frame, and one of ours.
             let mut theirs = Vec::new();
             match format {
-                Format::Zstd => {
+                FrameFormat::Zstd => {
                     let mut encoder = zstd::Encoder::new(&mut theirs, 1).unwrap();
                     encoder.write_all(&plain).unwrap();
                     encoder.finish().unwrap();
                 }
-                Format::Lz4 => {
+                FrameFormat::Lz4 => {
                     let mut encoder = lz4_flex::frame::FrameEncoder::new(&mut theirs);
                     encoder.write_all(&plain).unwrap();
                     encoder.finish().unwrap();
@@ -346,7 +346,7 @@ mod tests {
         encoder.window_log(24).unwrap();
         encoder.write_all(&words(2 * FRAME_LEN)).unwrap();
         encoder.finish().unwrap();
-        assert!(read(Format::Zstd, &stream).is_err());
+        assert!(read(FrameFormat::Zstd, &stream).is_err());
     }
 
     proptest! {

@@ -22,16 +22,16 @@ pub const BUFFER_LEN: usize = crate::digest::SLICE_LEN as usize;
 /// drop(buffer);
 /// ```
 #[derive(Clone)]
-pub struct BufferPool(Arc<Shared>);
+pub struct BufferPool(Arc<SharedPool>);
 
-struct Shared {
+struct SharedPool {
     /// The most buffers in existence.
     count: usize,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     returned: Condvar,
 }
 
-struct State {
+struct PoolState {
     free: Vec<Vec<u8>>,
     /// How many buffers may still be allocated.
     unmade: usize,
@@ -42,9 +42,9 @@ impl BufferPool {
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         let count = usize::try_from(bytes / BUFFER_LEN as u64).unwrap_or(usize::MAX).max(2);
-        Self(Arc::new(Shared {
+        Self(Arc::new(SharedPool {
             count,
-            state: Mutex::new(State { free: Vec::new(), unmade: count }),
+            state: Mutex::new(PoolState { free: Vec::new(), unmade: count }),
             returned: Condvar::new(),
         }))
     }

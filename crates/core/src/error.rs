@@ -86,10 +86,10 @@ pub enum Side {
 /// assert!(error.source().is_some());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorInner>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Inner {
+struct ErrorInner {
     kind: ErrorKind,
     side: Side,
     retry: Retry,
@@ -134,7 +134,7 @@ impl Error {
     #[must_use]
     pub fn new(kind: ErrorKind, side: Side, operation: &str, cause: impl Into<String>) -> Self {
         let retry = if kind == ErrorKind::Corrupt { Retry::Again } else { Retry::Never };
-        Self(Box::new(Inner {
+        Self(Box::new(ErrorInner {
             kind,
             side,
             retry,
@@ -341,8 +341,12 @@ mod tests {
         let evil = "\x1b]0;t\x07\u{9b}2J\nhaul: all there\u{202e}";
         let made = Error::new(ErrorKind::Io, Side::Wire, evil, evil).on(evil).with_hint(evil);
         // A hostile peer does not clean its text.
-        let raw =
-            Inner { operation: evil.into(), cause: evil.into(), hint: Some(evil.into()), ..*made.0.clone() };
+        let raw = ErrorInner {
+            operation: evil.into(),
+            cause: evil.into(),
+            hint: Some(evil.into()),
+            ..*made.0.clone()
+        };
         let decoded: Error = postcard::from_bytes(&postcard::to_allocvec(&raw).unwrap()).unwrap();
         for error in [made, decoded] {
             let text = format!("{error} {} {} {}", error.operation(), error.cause(), error.hint().unwrap());

@@ -1,5 +1,7 @@
 //! Events of a run, for front ends.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::changes::Changes;
@@ -166,6 +168,9 @@ pub enum Event<'a> {
     /// As a note, but about a problem: printed also when only errors are.
     Warning(&'a str),
 }
+
+/// Receives notes where there is no [`Reporter`] yet, such as while an end is opened.
+pub type Note = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Receives events, from any thread. It must not block for long.
 pub trait Reporter: Send + Sync {

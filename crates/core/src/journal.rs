@@ -1,7 +1,8 @@
 //! The journal of a staged file: which of its slices are durable.
 //!
 //! Each staged large file has one journal beside it. A record is appended after its slice is synced, so a record never
-//! precedes the data, unless the header says that slices were not synced ([`Header::synced`]). Layout, little-endian:
+//! precedes the data, unless the header says that slices were not synced ([`JournalHeader::synced`]). Layout,
+//! little-endian:
 //!
 //! * header, [`HEADER_LEN`] bytes: magic `HAULJNL2`, length of the file (u64), its modification time at the source
 //!   (i64 seconds, u32 nanoseconds), its inode at the source (u64), the inode of the staged file (u64), the length
@@ -29,7 +30,7 @@ const NONE: u32 = u32::MAX;
 
 /// The header of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct JournalHeader {
     /// The state of the source file that the slices belong to.
     pub identity: Identity,
     /// The inode of the staged file that holds them.
@@ -42,7 +43,7 @@ pub struct Header {
     pub synced: bool,
 }
 
-impl Header {
+impl JournalHeader {
     /// Encodes the header.
     #[must_use]
     pub fn encode(&self) -> [u8; HEADER_LEN] {
@@ -77,7 +78,7 @@ impl Header {
     }
 }
 
-/// Encodes a record of the journal whose header has this [`Header::seed`].
+/// Encodes a record of the journal whose header has this [`JournalHeader::seed`].
 #[must_use]
 pub fn encode_record(seed: u32, index: u32, value: &ChainingValue) -> [u8; RECORD_LEN] {
     let mut bytes = [0; RECORD_LEN];
@@ -90,7 +91,7 @@ pub fn encode_record(seed: u32, index: u32, value: &ChainingValue) -> [u8; RECOR
 
 /// Decodes the header and all records before the first invalid one. `None` if the header is invalid.
 #[must_use]
-pub fn decode(bytes: &[u8]) -> Option<(Header, Vec<(u32, ChainingValue)>)> {
+pub fn decode(bytes: &[u8]) -> Option<(JournalHeader, Vec<(u32, ChainingValue)>)> {
     let (head, records) = bytes.split_first_chunk::<HEADER_LEN>()?;
     let u32_at = |at: usize| head[at..].first_chunk().map(|b| u32::from_le_bytes(*b));
     let u64_at = |at: usize| head[at..].first_chunk().map(|b| u64::from_le_bytes(*b));
@@ -102,7 +103,7 @@ pub fn decode(bytes: &[u8]) -> Option<(Header, Vec<(u32, ChainingValue)>)> {
     {
         return None;
     }
-    let header = Header {
+    let header = JournalHeader {
         identity: Identity {
             len: u64_at(8)?,
             mtime: time_at(16)?,
@@ -134,10 +135,10 @@ pub fn decode(bytes: &[u8]) -> Option<(Header, Vec<(u32, ChainingValue)>)> {
 mod tests {
     use super::*;
 
-    fn sample() -> (Header, Vec<u8>) {
+    fn sample() -> (JournalHeader, Vec<u8>) {
         let (mtime, ctime) = (Timestamp { sec: -5, nsec: 123_456_789 }, Timestamp { sec: 9, nsec: 8 });
         let identity = Identity { len: 50_000_000, mtime, ctime: Some(ctime), ino: 42 };
-        let header = Header { identity, staged_ino: 77, boot: [3; 16], key: [4; 16], synced: true };
+        let header = JournalHeader { identity, staged_ino: 77, boot: [3; 16], key: [4; 16], synced: true };
         let (mut bytes, seed) = (header.encode().to_vec(), header.seed());
         for index in 0..5 {
             bytes.extend(encode_record(seed, index, &ChainingValue([index as u8; 32])));
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(records.len(), 5);
         assert_eq!(records[3], (3, ChainingValue([3; 32])));
         let identity = Identity { ctime: None, ..header.identity };
-        let other = Header { identity, synced: false, ..header };
+        let other = JournalHeader { identity, synced: false, ..header };
         assert_eq!(decode(&other.encode()), Some((other, Vec::new())));
     }
 

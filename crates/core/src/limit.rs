@@ -40,7 +40,7 @@ pub struct Limiter {
     /// How many threads wait.
     waiting: AtomicUsize,
     origin: Instant,
-    bucket: Mutex<Bucket>,
+    bucket: Mutex<TokenBucket>,
     changed: Condvar,
 }
 
@@ -181,14 +181,14 @@ impl Pace {
 /// bytes that were reserved before are served. The order is kept in bytes and not in time, so that a new rate also
 /// holds for threads that wait already.
 #[derive(Debug, Default)]
-struct Bucket {
+struct TokenBucket {
     rate: u64,
     reserved: f64,
     served: f64,
     at: Duration,
 }
 
-impl Bucket {
+impl TokenBucket {
     fn set(&mut self, rate: u64, now: Duration) {
         self.advance(now);
         self.rate = rate;
@@ -232,7 +232,7 @@ mod tests {
     const KIB: u64 = 1024;
 
     /// Lets one thread take as much as it can until `end` seconds; each step takes `move_ms` to be moved.
-    fn taken_until(bucket: &mut Bucket, now: &mut Duration, end: u64, move_ms: u64) -> u64 {
+    fn taken_until(bucket: &mut TokenBucket, now: &mut Duration, end: u64, move_ms: u64) -> u64 {
         let mut bytes = 0;
         while *now < Duration::from_secs(end) {
             let turn = bucket.reserve(4 * KIB, *now);
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn the_rate_is_kept_also_when_moving_takes_time() {
         for move_ms in [0, 3, 30] {
-            let mut bucket = Bucket::default();
+            let mut bucket = TokenBucket::default();
             bucket.set(100 * KIB, Duration::ZERO);
             close(taken_until(&mut bucket, &mut Duration::ZERO.clone(), 20, move_ms), 20 * 100 * KIB);
         }
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_pause_is_made_up_for_only_in_part() {
-        let mut bucket = Bucket::default();
+        let mut bucket = TokenBucket::default();
         bucket.set(100 * KIB, Duration::ZERO);
         let mut now = Duration::from_secs(1000);
         close(taken_until(&mut bucket, &mut now, 1010, 0), 1_010 * KIB);
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_new_rate_holds_for_who_waits_already() {
-        let mut bucket = Bucket::default();
+        let mut bucket = TokenBucket::default();
         bucket.set(1, Duration::ZERO);
         bucket.reserve(1000 * KIB, Duration::ZERO);
         let turn = bucket.reserve(1, Duration::ZERO);
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn turns_come_in_the_order_of_asking_and_evenly() {
-        let mut bucket = Bucket::default();
+        let mut bucket = TokenBucket::default();
         bucket.set(KIB, Duration::ZERO);
         let now = Duration::from_secs(1);
         let turns: Vec<f64> = (0..4).map(|_| bucket.reserve(KIB, now)).collect();

@@ -7,7 +7,7 @@ use crate::filter::matches_name;
 
 /// The owners or groups that a rule is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum OwnerFrom {
     /// All of them.
     Any,
     /// Those with a number in this range.
@@ -20,7 +20,7 @@ pub enum From {
 
 /// The owner or group that replaces them: a number, or a name at the destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum To {
+pub enum OwnerTo {
     /// A number.
     Id(u32),
     /// A name.
@@ -31,9 +31,9 @@ pub enum To {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdRule {
     /// The owners or groups that it replaces.
-    pub from: From,
+    pub from: OwnerFrom,
     /// The owner or group that replaces them.
-    pub to: To,
+    pub to: OwnerTo,
 }
 
 impl IdRule {
@@ -48,26 +48,26 @@ impl IdRule {
 
     fn parse_one(text: &str) -> Option<Self> {
         let (from, to) = text.rsplit_once(':')?;
-        Some(Self { from: From::parse(from)?, to: To::parse(to)? })
+        Some(Self { from: OwnerFrom::parse(from)?, to: OwnerTo::parse(to)? })
     }
 
     /// The rule of `--chown`.
     #[must_use]
-    pub fn for_all(to: To) -> Self {
-        Self { from: From::Any, to }
+    pub fn for_all(to: OwnerTo) -> Self {
+        Self { from: OwnerFrom::Any, to }
     }
 
     fn matches(&self, id: u32, name: &[u8]) -> bool {
         match &self.from {
-            From::Any => true,
-            From::Ids(low, high) => (*low..=*high).contains(&id),
-            From::Name(wanted) => name == &wanted[..],
-            From::Pattern(pattern) => matches_name(pattern, name),
+            OwnerFrom::Any => true,
+            OwnerFrom::Ids(low, high) => (*low..=*high).contains(&id),
+            OwnerFrom::Name(wanted) => name == &wanted[..],
+            OwnerFrom::Pattern(pattern) => matches_name(pattern, name),
         }
     }
 }
 
-impl From {
+impl OwnerFrom {
     fn parse(text: &str) -> Option<Self> {
         if text == "*" {
             return Some(Self::Any);
@@ -81,7 +81,7 @@ impl From {
     }
 }
 
-impl To {
+impl OwnerTo {
     /// Reads a name or a number. `None` if it is neither, or a number that no owner can have.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -120,7 +120,7 @@ impl OwnerMap {
     /// Whether a rule needs the names that owners and groups have at the source.
     #[must_use]
     pub fn needs_names(&self) -> bool {
-        let is_named = |rule: &IdRule| matches!(rule.from, From::Name(_) | From::Pattern(_));
+        let is_named = |rule: &IdRule| matches!(rule.from, OwnerFrom::Name(_) | OwnerFrom::Pattern(_));
         self.users.iter().chain(&self.groups).any(is_named)
     }
 
@@ -129,8 +129,8 @@ impl OwnerMap {
     pub fn names(&self) -> Vec<OwnerName> {
         let name = |is_user| {
             move |rule: &IdRule| match &rule.to {
-                To::Name(name) => Some(OwnerName { is_user, name: name.clone() }),
-                To::Id(_) => None,
+                OwnerTo::Name(name) => Some(OwnerName { is_user, name: name.clone() }),
+                OwnerTo::Id(_) => None,
             }
         };
         let (users, groups) =
@@ -142,8 +142,8 @@ impl OwnerMap {
     #[must_use]
     pub fn resolved(mut self, ids: &[u32]) -> Self {
         let rules = self.users.iter_mut().chain(&mut self.groups);
-        let named = rules.filter(|rule| matches!(rule.to, To::Name(_)));
-        named.zip(ids).for_each(|(rule, id)| rule.to = To::Id(*id));
+        let named = rules.filter(|rule| matches!(rule.to, OwnerTo::Name(_)));
+        named.zip(ids).for_each(|(rule, id)| rule.to = OwnerTo::Id(*id));
         self
     }
 
@@ -166,7 +166,7 @@ impl OwnerMap {
 
 fn mapped(rules: &[IdRule], id: u32, name: &[u8]) -> Option<u32> {
     let rule = rules.iter().find(|rule| rule.matches(id, name))?;
-    if let To::Id(id) = rule.to { Some(id) } else { None }
+    if let OwnerTo::Id(id) = rule.to { Some(id) } else { None }
 }
 
 #[cfg(test)]
@@ -201,13 +201,13 @@ mod tests {
     #[test]
     fn names_at_the_destination_are_resolved_in_order() {
         let users = IdRule::parse("1:a,2:20,3:b").unwrap();
-        let map = OwnerMap { users, groups: vec![IdRule::for_all(To::parse("g").unwrap())] };
+        let map = OwnerMap { users, groups: vec![IdRule::for_all(OwnerTo::parse("g").unwrap())] };
         let names: Vec<_> = map.names().into_iter().map(|name| (name.is_user, name.name)).collect();
         assert_eq!(names, [(true, b"a".to_vec()), (true, b"b".to_vec()), (false, b"g".to_vec())]);
         let map = map.resolved(&[10, 30, 40]);
-        let to: Vec<&To> = map.users.iter().map(|rule| &rule.to).collect();
-        assert_eq!(to, [&To::Id(10), &To::Id(20), &To::Id(30)]);
-        assert_eq!(map.groups[0].to, To::Id(40));
+        let to: Vec<&OwnerTo> = map.users.iter().map(|rule| &rule.to).collect();
+        assert_eq!(to, [&OwnerTo::Id(10), &OwnerTo::Id(20), &OwnerTo::Id(30)]);
+        assert_eq!(map.groups[0].to, OwnerTo::Id(40));
         assert!(!map.needs_names());
     }
 

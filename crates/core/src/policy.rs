@@ -7,11 +7,11 @@ use crate::changes::Changes;
 use crate::digest::Digest;
 use crate::entry::{Entry, EntryKind, Timestamp};
 use crate::options::{Compare, SinkOptions};
-use crate::sink::{Left, Offer};
+use crate::sink::{Offer, SkipReason};
 
 /// The kind of an entry at the destination, without its link target or device number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ExistingKind {
     /// A regular file.
     File,
     /// A directory.
@@ -28,7 +28,7 @@ pub enum Kind {
     BlockDevice,
 }
 
-impl From<&EntryKind> for Kind {
+impl From<&EntryKind> for ExistingKind {
     fn from(kind: &EntryKind) -> Self {
         match kind {
             EntryKind::File => Self::File,
@@ -45,7 +45,7 @@ impl From<&EntryKind> for Kind {
 /// The entry that the destination has under the name of an offered entry.
 pub trait Existing {
     /// The kind of the entry; `None` if the end cannot tell.
-    fn kind(&self) -> Option<Kind>;
+    fn kind(&self) -> Option<ExistingKind>;
 
     /// The length of a file in bytes; `None` if the end cannot tell.
     fn size(&self) -> Option<u64>;
@@ -77,7 +77,7 @@ pub enum Verdict {
     /// The destination has other content, or another kind of entry.
     Differs,
     /// An option excludes the entry.
-    Left(Left),
+    Left(SkipReason),
     /// The content is the same if the symbolic link has the same target.
     CompareTarget,
     /// The content is the same if the file has this digest.
@@ -100,13 +100,13 @@ impl Verdict {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use haul_core::policy::{Existing, Kind, Verdict, decide};
-/// use haul_core::{Entry, EntryKind, Left, Offer, RelPath, SinkOptions, Timestamp};
+/// use haul_core::policy::{Existing, ExistingKind, Verdict, decide};
+/// use haul_core::{Entry, EntryKind, SkipReason, Offer, RelPath, SinkOptions, Timestamp};
 ///
 /// struct File { len: u64, modified: Timestamp }
 ///
 /// impl Existing for File {
-///     fn kind(&self) -> Option<Kind> { Some(Kind::File) }
+///     fn kind(&self) -> Option<ExistingKind> { Some(ExistingKind::File) }
 ///     fn size(&self) -> Option<u64> { Some(self.len) }
 ///     fn has_time(&self, time: Timestamp) -> bool { self.modified == time }
 ///     fn is_newer_than(&self, time: Timestamp) -> bool { self.modified > time }
@@ -119,22 +119,22 @@ impl Verdict {
 /// assert_eq!(decide(&options, &offer, None::<&File>), Verdict::Missing);
 /// assert_eq!(decide(&options, &offer, Some(&newer)), Verdict::Differs);
 /// options.update = true;
-/// assert_eq!(decide(&options, &offer, Some(&newer)), Verdict::Left(Left::Newer));
+/// assert_eq!(decide(&options, &offer, Some(&newer)), Verdict::SkipReason(SkipReason::Newer));
 /// # Ok::<(), haul_core::path::BadPath>(())
 /// ```
 pub fn decide<S: Existing + ?Sized>(options: &SinkOptions, offer: &Offer, seen: Option<&S>) -> Verdict {
     let entry = &*offer.entry;
     let Some(seen) = seen else {
-        return if options.existing { Verdict::Left(Left::Missing) } else { Verdict::Missing };
+        return if options.existing { Verdict::Left(SkipReason::Missing) } else { Verdict::Missing };
     };
     let kind = seen.kind();
-    if entry.is_dir() && kind == Some(Kind::Dir) {
+    if entry.is_dir() && kind == Some(ExistingKind::Dir) {
         return Verdict::Same;
     }
     if options.ignore_existing {
-        return Verdict::Left(Left::Exists);
+        return Verdict::Left(SkipReason::Exists);
     }
-    if kind != Some(Kind::from(&entry.kind)) {
+    if kind != Some(ExistingKind::from(&entry.kind)) {
         return Verdict::Differs;
     }
     match &entry.kind {
@@ -160,7 +160,7 @@ pub fn changes<S: Existing + ?Sized>(
     if !options.itemize {
         return Changes::NONE;
     }
-    if seen.kind() != Some(Kind::from(&entry.kind)) {
+    if seen.kind() != Some(ExistingKind::from(&entry.kind)) {
         return Changes::KIND;
     }
     let differs = *verdict == Verdict::Differs;
@@ -172,7 +172,7 @@ pub fn changes<S: Existing + ?Sized>(
 fn file<S: Existing + ?Sized>(options: &SinkOptions, offer: &Offer, seen: &S) -> Verdict {
     let entry = &*offer.entry;
     if options.update && seen.is_newer_than(entry.mtime) {
-        return Verdict::Left(Left::Newer);
+        return Verdict::Left(SkipReason::Newer);
     }
     if seen.size() != Some(entry.len) {
         return Verdict::Differs;
@@ -206,7 +206,7 @@ mod tests {
 
     #[derive(Clone, Copy, Debug)]
     struct There {
-        kind: Option<Kind>,
+        kind: Option<ExistingKind>,
         len: Option<u64>,
         sec: i64,
         device: Option<u64>,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     impl Existing for There {
-        fn kind(&self) -> Option<Kind> {
+        fn kind(&self) -> Option<ExistingKind> {
             self.kind
         }
 
@@ -260,7 +260,7 @@ mod tests {
     }
 
     fn all_seen() -> Vec<There> {
-        let kinds = KINDS.map(|kind| Some(Kind::from(&kind))).into_iter().chain([None]);
+        let kinds = KINDS.map(|kind| Some(ExistingKind::from(&kind))).into_iter().chain([None]);
         let mut all = Vec::new();
         for kind in kinds {
             for len in [None, Some(9), Some(10)] {
@@ -284,7 +284,7 @@ mod tests {
             for (kind, digest) in KINDS.iter().flat_map(|kind| [(kind, false), (kind, true)]) {
                 let offer = offer(kind, digest);
                 let missing = decide(&options, &offer, None::<&There>);
-                let left = Verdict::Left(Left::Missing);
+                let left = Verdict::Left(SkipReason::Missing);
                 assert_eq!(missing, if options.existing { left } else { Verdict::Missing });
                 for seen in all_seen() {
                     let verdict = decide(&options, &offer, Some(&seen));
@@ -298,19 +298,19 @@ mod tests {
 
     /// The first row whose condition holds decides, as a table for people states it.
     fn expected(options: &SinkOptions, offer: &Offer, seen: There) -> Verdict {
-        let wanted = Kind::from(&offer.entry.kind);
-        let is_file = wanted == Kind::File;
-        let is_device = matches!(wanted, Kind::CharDevice | Kind::BlockDevice);
+        let wanted = ExistingKind::from(&offer.entry.kind);
+        let is_file = wanted == ExistingKind::File;
+        let is_device = matches!(wanted, ExistingKind::CharDevice | ExistingKind::BlockDevice);
         let checksum = options.compare == Compare::Checksum;
         let by_time = options.compare == Compare::SizeAndTime;
         let rows = [
-            (wanted == Kind::Dir && seen.kind == Some(Kind::Dir), Verdict::Same),
-            (options.ignore_existing, Verdict::Left(Left::Exists)),
+            (wanted == ExistingKind::Dir && seen.kind == Some(ExistingKind::Dir), Verdict::Same),
+            (options.ignore_existing, Verdict::Left(SkipReason::Exists)),
             (seen.kind != Some(wanted), Verdict::Differs),
-            (wanted == Kind::Symlink, Verdict::CompareTarget),
+            (wanted == ExistingKind::Symlink, Verdict::CompareTarget),
             (is_device && seen.device != Some(5), Verdict::Differs),
             (!is_file, Verdict::Same),
-            (options.update && seen.sec > 100, Verdict::Left(Left::Newer)),
+            (options.update && seen.sec > 100, Verdict::Left(SkipReason::Newer)),
             (seen.len != Some(10), Verdict::Differs),
             (options.compare == Compare::Nothing, Verdict::Differs),
             (checksum && offer.digest.is_none(), Verdict::Differs),
@@ -328,8 +328,8 @@ mod tests {
     fn asks_for_times_only_where_a_rule_needs_them() {
         struct NoTimes(u64);
         impl Existing for NoTimes {
-            fn kind(&self) -> Option<Kind> {
-                Some(Kind::File)
+            fn kind(&self) -> Option<ExistingKind> {
+                Some(ExistingKind::File)
             }
             fn size(&self) -> Option<u64> {
                 Some(self.0)

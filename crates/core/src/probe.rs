@@ -15,7 +15,7 @@ pub const MAX_SAMPLES: usize = 1024;
 
 /// A range of a file to read for a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sample {
+pub struct ReadSample {
     /// The file.
     pub path: RelPath,
     /// The offset in bytes.
@@ -34,7 +34,7 @@ pub enum ProbeTask {
         /// The source.
         place: Place,
         /// The samples, at most [`MAX_SAMPLES`].
-        samples: Vec<Sample>,
+        samples: Vec<ReadSample>,
     },
     /// Writes and syncs unnamed files in the directory of the destination.
     Write {
@@ -66,19 +66,19 @@ pub enum ProbeResult {
     /// Of [`ProbeTask::Clock`].
     Clock(Timestamp),
     /// Of [`ProbeTask::Work`].
-    Work(Work),
+    Work(CpuTicks),
 }
 
 /// The CPU times of a host since it booted, in clock ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Work {
+pub struct CpuTicks {
     /// The busy time, with the time that a hypervisor took (steal).
     pub busy: u64,
     /// The busy and the idle time.
     pub total: u64,
 }
 
-impl Work {
+impl CpuTicks {
     /// The busy share of the time since `before`, 0 to 1.
     #[must_use]
     pub fn share_since(&self, before: &Self) -> f64 {
@@ -133,7 +133,7 @@ pub struct CpuFigures {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompressFigures {
     /// The method.
-    pub method: Method,
+    pub method: ProbedMethod,
     /// The input rate of one core in bytes per second.
     pub bytes_per_second: u64,
     /// The compressed size in thousandths of the input.
@@ -142,14 +142,14 @@ pub struct CompressFigures {
 
 /// A compression method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Method {
+pub enum ProbedMethod {
     /// LZ4, block format.
     Lz4,
     /// Zstandard at this level.
     Zstd(i32),
 }
 
-impl fmt::Display for Method {
+impl fmt::Display for ProbedMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lz4 => f.write_str("lz4"),
@@ -190,14 +190,14 @@ pub struct Facts {
     /// Whether the user may write to the directory.
     pub writable: bool,
     /// The mount of the directory.
-    pub mount: Option<Mount>,
+    pub mount: Option<MountedFs>,
     /// The free space.
     pub space: Option<Space>,
 }
 
 /// A mounted file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mount {
+pub struct MountedFs {
     /// The mount point.
     #[serde(deserialize_with = "shown")]
     pub point: String,

@@ -31,7 +31,7 @@ pub struct Offer {
 
 /// Why an entry is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Left {
+pub enum SkipReason {
     /// It exists, and `--ignore-existing` was given.
     Exists,
     /// It does not exist, and `--existing` was given.
@@ -63,7 +63,7 @@ pub enum Answer {
         have: Vec<Range<u32>>,
     },
     /// An option excludes the entry.
-    Left(Left),
+    Left(SkipReason),
 }
 
 /// Another name of a file that the destination has (hard link).

@@ -11,7 +11,7 @@ use crate::delta::PageHashes;
 use crate::digest::{Digest, Sha256};
 use crate::entry::Entry;
 use crate::error::{Error, ErrorKind, Result, Side};
-use crate::filter::{Above, DirRules, Filter};
+use crate::filter::{DirRules, Filter, RulesAbove};
 use crate::options::ScanOptions;
 use crate::packing::Traffic;
 use crate::page_checks::PageReport;
@@ -166,7 +166,7 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] if nothing above the root can be read; else if the whole call fails.
-    fn above(&self, _names: &[Vec<u8>]) -> Result<Above> {
+    fn above(&self, _names: &[Vec<u8>]) -> Result<RulesAbove> {
         Err(nothing_above())
     }
 

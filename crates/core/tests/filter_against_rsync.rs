@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use haul_core::RelPath;
 use haul_core::filter::parse::{Parsed, parse_rule};
-use haul_core::filter::{Above, Filter, Format, Item, Prefixes, Rules};
+use haul_core::filter::{Filter, Prefixes, RuleFormat, RuleItem, Rules, RulesAbove};
 
 /// A small generator of numbers, the same ones in each run.
 struct Numbers(u64);
@@ -104,11 +104,11 @@ fn make_tree(numbers: &mut Numbers, root: &Path) -> Vec<(RelPath, bool)> {
 
 /// The rules of these arguments of `--filter`.
 fn parsed(filters: &[Vec<u8>]) -> Rules {
-    let format = Format::new(Prefixes::Rules);
+    let format = RuleFormat::new(Prefixes::Rules);
     let all = filters.iter().flat_map(|text| parse_rule(text, &format).unwrap());
     let items = all.map(|parsed| match parsed {
-        Parsed::Rule(rule) => Item::Rule(rule),
-        Parsed::DirMerge(merge) => Item::DirMerge(merge),
+        Parsed::Rule(rule) => RuleItem::Rule(rule),
+        Parsed::DirMerge(merge) => RuleItem::DirMerge(merge),
         other => panic!("{other:?}"),
     });
     Rules { items: items.collect(), ..Rules::default() }
@@ -126,7 +126,7 @@ fn kept_by_haul(
         return kept;
     }
     let root = source.as_os_str().as_bytes().to_vec();
-    let (filter, top) = Filter::open(&rules, |_| Ok(Above { root, files: Vec::new() })).unwrap();
+    let (filter, top) = Filter::open(&rules, |_| Ok(RulesAbove { root, files: Vec::new() })).unwrap();
     let mut read = |path: &RelPath| Ok(fs::read(source.join(OsStr::from_bytes(path.as_bytes()))).ok());
     kept.insert(Vec::new());
     for (path, is_dir) in tree {

@@ -10,7 +10,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// An activity of a worker.
 #[derive(Clone, Copy)]
-pub(crate) enum Activity {
+pub(crate) enum WorkerActivity {
     Reading = 0,
     Writing = 1,
 }
@@ -79,7 +79,7 @@ impl Bottleneck {
     }
 
     /// A worker does this until the guard is dropped.
-    pub(crate) fn begin(&self, activity: Activity) -> Doing<'_> {
+    pub(crate) fn begin(&self, activity: WorkerActivity) -> Doing<'_> {
         let active = &self.active[activity as usize];
         active.fetch_add(1, Ordering::Relaxed);
         Doing(active)
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn an_activity_counts_while_it_lasts() {
         let bottleneck = Bottleneck::new();
-        let reading = bottleneck.begin(Activity::Reading);
+        let reading = bottleneck.begin(WorkerActivity::Reading);
         std::thread::sleep(LOOK);
         bottleneck.look(Moment::default);
         let spent = bottleneck.spent();

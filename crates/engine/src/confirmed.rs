@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// How the destination got an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Proof {
+pub(crate) enum ConfirmedBy {
     /// This run sent or made it.
     Sent,
     /// The destination had it, and the content was compared.
@@ -23,18 +23,18 @@ pub(crate) enum Proof {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Confirmed {
     pub(crate) entry: Entry,
-    pub(crate) proof: Proof,
+    pub(crate) proof: ConfirmedBy,
 }
 
 /// The confirmed entries of one part of a run. They count only after the sink has finished without an error: until then
 /// a crash may lose them.
 #[derive(Default)]
 pub struct ConfirmedEntries {
-    lists: Mutex<Lists>,
+    lists: Mutex<ConfirmedLists>,
 }
 
 #[derive(Default)]
-struct Lists {
+struct ConfirmedLists {
     entries: Spool<Confirmed>,
     /// The confirmed entries of which further names may be linked.
     several_names: HashSet<RelPath>,
@@ -47,7 +47,7 @@ impl ConfirmedEntries {
     ///
     /// # Errors
     /// `Io` if the list cannot be written.
-    pub(crate) fn add(&self, entry: &Entry, proof: Proof) -> Result<()> {
+    pub(crate) fn add(&self, entry: &Entry, proof: ConfirmedBy) -> Result<()> {
         if entry.is_dir() {
             return Ok(());
         }
@@ -63,7 +63,7 @@ impl ConfirmedEntries {
     ///
     /// # Errors
     /// `Io` if the list cannot be written.
-    pub(crate) fn add_link(&self, entry: &Entry, to: &RelPath, proof: Proof) -> Result<()> {
+    pub(crate) fn add_link(&self, entry: &Entry, to: &RelPath, proof: ConfirmedBy) -> Result<()> {
         let is_confirmed = self.lists.lock().several_names.contains(to);
         if is_confirmed { self.add(entry, proof) } else { Ok(()) }
     }

@@ -14,18 +14,18 @@ use haul_spool::Spool;
 /// The waiting entries. Only their paths are in memory.
 #[derive(Default)]
 pub(crate) struct Deferred {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingEntries>,
 }
 
 /// The waiting entries, each with the error that made it wait.
 #[derive(Default)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingEntries {
     pub(crate) entries: Spool<(Entry, Error)>,
     pub(crate) links: Spool<(HardLink, Error)>,
     pub(crate) paths: HashSet<RelPath>,
 }
 
-impl Waiting {
+impl WaitingEntries {
     /// Sends the entries as a scan does.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Deferred {
     }
 
     /// Takes all waiting entries out.
-    pub(crate) fn take(&self) -> Waiting {
+    pub(crate) fn take(&self) -> WaitingEntries {
         std::mem::take(&mut *self.waiting.lock())
     }
 }

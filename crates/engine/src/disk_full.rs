@@ -21,12 +21,12 @@ const WARN: Duration = Duration::from_secs(60);
 /// Makes senders wait while the destination is full.
 pub(crate) struct DiskFullGate {
     on_full: OnFull,
-    state: Mutex<State>,
+    state: Mutex<DiskFullState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct DiskFullState {
     full: Option<Full>,
     /// The time of the last warning.
     warned: Option<Instant>,
@@ -44,7 +44,7 @@ struct Full {
 }
 
 /// The answer of the gate to a sender.
-pub(crate) enum Pass {
+pub(crate) enum GatePass {
     /// Send.
     Go,
     /// Stop, because the run was stopped.
@@ -65,21 +65,21 @@ impl DiskFullGate {
 
     /// Waits while the destination is full. One thread at a time passes for a trial; it must report the result with
     /// [`Self::set_full`] or [`Self::set_not_full`].
-    pub(crate) fn pass(&self, stopped: impl Fn() -> bool) -> Pass {
-        let OnFull::Pause(longest) = self.on_full else { return Pass::Go };
+    pub(crate) fn pass(&self, stopped: impl Fn() -> bool) -> GatePass {
+        let OnFull::Pause(longest) = self.on_full else { return GatePass::Go };
         let mut state = self.state.lock();
         loop {
-            let Some(full) = &mut state.full else { return Pass::Go };
+            let Some(full) = &mut state.full else { return GatePass::Go };
             if stopped() {
-                return Pass::Stopped;
+                return GatePass::Stopped;
             }
             let now = Instant::now();
             if now >= full.since + longest {
-                return Pass::Over(full.error.clone());
+                return GatePass::Over(full.error.clone());
             }
             if !full.trying && now >= full.next {
                 full.trying = true;
-                return Pass::Go;
+                return GatePass::Go;
             }
             state = self.changed.wait_timeout(state, CHECK).0;
         }
@@ -189,18 +189,21 @@ mod tests {
         let warnings = Warnings::default();
         let meter = Meter::new(&warnings);
         let gate = DiskFullGate::new(OnFull::Pause(Duration::from_secs(600)));
-        assert!(matches!(gate.pass(|| false), Pass::Go), "not full");
+        assert!(matches!(gate.pass(|| false), GatePass::Go), "not full");
         gate.set_full(&error(), &meter);
         gate.set_full(&error(), &meter);
         assert_eq!(warnings.0.load(Ordering::Relaxed), 1, "one warning");
         gate.set_not_full(true, &meter);
-        assert!(matches!(gate.pass(|| true), Pass::Stopped), "an older write proves nothing");
-        assert!(matches!(gate.pass(|| false), Pass::Go), "the first thread may try");
-        assert!(matches!(gate.pass(|| true), Pass::Stopped), "no other thread may try meanwhile");
+        assert!(matches!(gate.pass(|| true), GatePass::Stopped), "an older write proves nothing");
+        assert!(matches!(gate.pass(|| false), GatePass::Go), "the first thread may try");
+        assert!(matches!(gate.pass(|| true), GatePass::Stopped), "no other thread may try meanwhile");
         gate.set_not_full(false, &meter);
-        assert!(matches!(gate.pass(|| false), Pass::Go), "the trial proved nothing: the next thread may try");
+        assert!(
+            matches!(gate.pass(|| false), GatePass::Go),
+            "the trial proved nothing: the next thread may try"
+        );
         gate.set_not_full(true, &meter);
-        assert!(matches!(gate.pass(|| true), Pass::Go));
+        assert!(matches!(gate.pass(|| true), GatePass::Go));
         assert_eq!(warnings.0.load(Ordering::Relaxed), 2);
     }
 
@@ -210,10 +213,10 @@ mod tests {
         let gate = DiskFullGate::new(OnFull::Pause(Duration::from_millis(1)));
         gate.set_full(&error(), &Meter::new(&warnings));
         std::thread::sleep(Duration::from_millis(2));
-        assert!(matches!(gate.pass(|| false), Pass::Over(_)));
+        assert!(matches!(gate.pass(|| false), GatePass::Over(_)));
         let gate = DiskFullGate::new(OnFull::Fail);
         assert!(!gate.waits_for(&error()));
         gate.set_full(&error(), &Meter::new(&warnings));
-        assert!(matches!(gate.pass(|| false), Pass::Go));
+        assert!(matches!(gate.pass(|| false), GatePass::Go));
     }
 }

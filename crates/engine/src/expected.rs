@@ -9,12 +9,12 @@ use crate::meter::Meter;
 use crate::trust::{Trust, TrustFilter};
 
 /// Drops the entries and attributes that the source is not trusted with, and changes modes and owners.
-pub(crate) struct Expected {
+pub(crate) struct ExpectedEntries {
     trust: TrustFilter,
     changer: Changer,
 }
 
-impl Expected {
+impl ExpectedEntries {
     pub(crate) fn new(trust: Trust, changes: &MetadataChanges) -> Self {
         Self { trust: TrustFilter::new(trust), changer: Changer::new(changes) }
     }

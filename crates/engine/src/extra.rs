@@ -11,7 +11,7 @@ use haul_spool::{Sorter, Spool};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 
-use crate::listed::Listed;
+use crate::listed::ListedEntries;
 use crate::path_key::{is_below, path_key, path_of_key};
 use crate::path_list::{PathList, common_dirs, each_scan};
 use crate::run::Run;
@@ -32,7 +32,7 @@ pub(crate) struct Extra {
 
 /// The state of one path at the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-enum Place {
+enum PathState {
     /// An extraneous directory.
     ExtraDir,
     /// An entry that stays.
@@ -42,7 +42,7 @@ enum Place {
 }
 
 /// Sorted, a directory comes after all entries in it.
-type Places = Sorter<(Reverse<ByteBuf>, Place)>;
+type Places = Sorter<(Reverse<ByteBuf>, PathState)>;
 
 /// A sort key: without the `Reverse`, the entries in a directory would follow the directory.
 fn key(path: &RelPath) -> Reverse<ByteBuf> {
@@ -75,9 +75,9 @@ pub(crate) fn find(
     scan: &ScanOptions,
     paths: Option<PathList>,
 ) -> Result<Extra> {
-    let Found { files, mut places, hidden, .. } = list(run, view, scan, paths)?;
+    let ListingResult { files, mut places, hidden, .. } = list(run, view, scan, paths)?;
     for path in run.deferred.iter().flat_map(|deferred| deferred.paths()) {
-        places.push((key(&path), Place::Deferred)).map_err(|e| list_error(&e))?;
+        places.push((key(&path), PathState::Deferred)).map_err(|e| list_error(&e))?;
     }
     let mut extra = Extra { files, hidden, ..Extra::default() };
     let mut last_kept: Option<ByteBuf> = None;
@@ -86,16 +86,16 @@ pub(crate) fn find(
         // In this order a directory directly follows the entries in it.
         let holds_kept = last_kept.as_ref().is_some_and(|kept| is_below(kept, &key.0));
         match place {
-            Place::Kept => {}
-            Place::ExtraDir if holds_kept => extra.kept_dirs += 1,
-            Place::ExtraDir => {
+            PathState::Kept => {}
+            PathState::ExtraDir if holds_kept => extra.kept_dirs += 1,
+            PathState::ExtraDir => {
                 extra.dirs.push(&path_of(&key)?).map_err(|e| list_error(&e))?;
                 continue;
             }
-            Place::Deferred if holds_kept => {
+            PathState::Deferred if holds_kept => {
                 extra.blocked.insert(path_of(&key)?);
             }
-            Place::Deferred => continue,
+            PathState::Deferred => continue,
         }
         last_kept = Some(key.0);
     }
@@ -104,7 +104,7 @@ pub(crate) fn find(
 
 /// The results of the listing of the destination.
 #[derive(Default)]
-struct Found {
+struct ListingResult {
     files: Spool<RelPath>,
     places: Places,
     /// Directories that the rules protect and the source has: the entries in them may be extraneous.
@@ -116,17 +116,17 @@ struct Found {
     failure: Option<Error>,
 }
 
-impl Found {
-    fn add(&mut self, asked: Asked) -> std::io::Result<()> {
+impl ListingResult {
+    fn add(&mut self, asked: SortedEntries) -> std::io::Result<()> {
         for entry in asked.extra {
             if entry.is_dir() {
-                self.places.push((key(&entry.path), Place::ExtraDir))?;
+                self.places.push((key(&entry.path), PathState::ExtraDir))?;
             } else {
                 self.files.push(&entry.path)?;
             }
         }
         for path in asked.kept {
-            self.places.push((key(&path), Place::Kept))?;
+            self.places.push((key(&path), PathState::Kept))?;
         }
         asked.entered.iter().try_for_each(|path| self.entered.push(path))?;
         asked.perishable.iter().try_for_each(|path| self.perishable.push(path))
@@ -135,24 +135,29 @@ impl Found {
 
 /// Lists the destination. Like rsync, it looks into each directory that the source has, also if a rule protects it: the
 /// rule protects the directory, not the entries in it.
-fn list(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, paths: Option<PathList>) -> Result<Found> {
-    let listing = Listing {
+fn list(
+    run: &Run<'_>,
+    view: &dyn Source,
+    scan: &ScanOptions,
+    paths: Option<PathList>,
+) -> Result<ListingResult> {
+    let listing = DestinationListing {
         run,
         view,
         protection: Protection::new(run, scan)?,
-        listed: Listed::new(run.source, &scan.rules)?,
+        listed: ListedEntries::new(run.source, &scan.rules)?,
     };
     let into_starts = ScanOptions { enters_starts: true, ..scan.of_destination() };
     let mut found = match paths {
-        None => listing.scan(&scan.of_destination(), Found::default())?,
+        None => listing.scan(&scan.of_destination(), ListingResult::default())?,
         Some(paths) => {
             let (paths, hidden) = paths.outermost(|paths| listing.listed.open_above(paths))?;
             if hidden.is_some() {
-                return Ok(Found { hidden, ..Found::default() });
+                return Ok(ListingResult { hidden, ..ListingResult::default() });
             }
             let replaced = |path: &RelPath| run.deferred.as_ref().is_some_and(|all| all.contains(path));
             let dirs = common_dirs(&paths, &listing.listed, view, replaced)?;
-            listing.scan_from(&dirs, &into_starts, Found::default())?
+            listing.scan_from(&dirs, &into_starts, ListingResult::default())?
         }
     };
     loop {
@@ -169,16 +174,21 @@ fn list(run: &Run<'_>, view: &dyn Source, scan: &ScanOptions, paths: Option<Path
 }
 
 /// The listing of the destination.
-struct Listing<'a> {
+struct DestinationListing<'a> {
     run: &'a Run<'a>,
     view: &'a dyn Source,
     protection: Protection<'a>,
-    listed: Listed<'a>,
+    listed: ListedEntries<'a>,
 }
 
-impl Listing<'_> {
+impl DestinationListing<'_> {
     /// Scans from each of the paths of a list.
-    fn scan_from(&self, starts: &Spool<RelPath>, options: &ScanOptions, mut found: Found) -> Result<Found> {
+    fn scan_from(
+        &self,
+        starts: &Spool<RelPath>,
+        options: &ScanOptions,
+        mut found: ListingResult,
+    ) -> Result<ListingResult> {
         each_scan(starts, options, |options| {
             found = self.scan(options, std::mem::take(&mut found))?;
             Ok(())
@@ -187,7 +197,7 @@ impl Listing<'_> {
     }
 
     /// One scan, whose results are added to `found`.
-    fn scan(&self, options: &ScanOptions, found: Found) -> Result<Found> {
+    fn scan(&self, options: &ScanOptions, found: ListingResult) -> Result<ListingResult> {
         let (run, above) = (self.run, HashSet::<RelPath>::from_iter(options.above_starts()));
         let is_again = !options.starts.is_empty();
         let found = Mutex::new(found);
@@ -214,8 +224,8 @@ impl Listing<'_> {
         found.failure.take().map_or(Ok(found), Err)
     }
 
-    /// Sorts the entries of a batch into the lists of [`Asked`].
-    fn ask(&self, batch: ScanBatch) -> Result<Asked> {
+    /// Sorts the entries of a batch into the lists of [`SortedEntries`].
+    fn ask(&self, batch: ScanBatch) -> Result<SortedEntries> {
         let run = self.run;
         if let Some(failure) = batch.errors.into_iter().next() {
             return Err(failure.error.with_side(Side::Destination));
@@ -244,8 +254,8 @@ impl Listing<'_> {
     }
 
     /// Sorts the entries that rules protect.
-    fn ask_left_out(&self, left_out: Vec<LeftOut>) -> Result<Asked> {
-        let mut asked = Asked::default();
+    fn ask_left_out(&self, left_out: Vec<LeftOut>) -> Result<SortedEntries> {
+        let mut asked = SortedEntries::default();
         let (perishable, mut counting): (Vec<_>, Vec<_>) =
             left_out.into_iter().partition(|left| left.perishable);
         // A perishable rule counts in a directory that stays: one that is a directory at the source, too.
@@ -272,12 +282,12 @@ impl Listing<'_> {
 
 /// The entries of a batch, sorted by whether they may stay.
 #[derive(Default)]
-struct Asked {
+struct SortedEntries {
     /// Entries that the source does not have.
     extra: Vec<Entry>,
     /// Paths that stay.
     kept: Vec<RelPath>,
-    /// As in [`Found`].
+    /// As in [`ListingResult`].
     entered: Vec<RelPath>,
     perishable: Vec<RelPath>,
 }

@@ -20,7 +20,7 @@ const MAX_WEIGHT: usize = 2 * 1024 * 1024;
 
 /// Entries of the scan, as they may be offered.
 #[derive(Default)]
-struct Scanned {
+struct ScannedEntries {
     /// Entries as they are now.
     current: Vec<Arc<Entry>>,
     /// Entries as an earlier run saw them.
@@ -32,7 +32,7 @@ pub(crate) fn feed(run: &Run<'_>, found: &Receiver<ScanBatch>) {
     while let Ok(batch) = found.recv() {
         let (batches, weight) = take_more(batch, found);
         let has_root = batches.iter().any(has_root);
-        let mut scanned = Scanned::default();
+        let mut scanned = ScannedEntries::default();
         for batch in batches {
             take_batch(run, batch, &mut scanned);
         }
@@ -62,7 +62,7 @@ fn take_more(first: ScanBatch, found: &Receiver<ScanBatch>) -> (Vec<ScanBatch>, 
 }
 
 /// Reports the errors of a batch, and keeps the entries to offer.
-fn take_batch(run: &Run<'_>, batch: ScanBatch, scanned: &mut Scanned) {
+fn take_batch(run: &Run<'_>, batch: ScanBatch, scanned: &mut ScannedEntries) {
     for failure in batch.errors {
         run.scan_failed.store(true, Ordering::Relaxed);
         run.meter.fail(&failure.path, failure.error);

@@ -14,7 +14,7 @@ use crate::run::Run;
 const FLUSH: Duration = Duration::from_millis(20);
 
 /// A file to offer once more.
-pub(crate) enum Recheck {
+pub(crate) enum SecondOffer {
     /// It changed while it was read.
     Changed(RelPath),
     /// The destination has lost the content that it had of the file.
@@ -24,15 +24,15 @@ pub(crate) enum Recheck {
 }
 
 /// Offers files once more, and flushes the sink at the end of the run.
-pub(crate) fn run_flusher(run: &Run<'_>, rechecks: &Receiver<Recheck>) {
+pub(crate) fn run_flusher(run: &Run<'_>, rechecks: &Receiver<SecondOffer>) {
     loop {
         match rechecks.recv_timeout(FLUSH) {
-            Ok(Recheck::Changed(path)) => {
+            Ok(SecondOffer::Changed(path)) => {
                 let discarded = run.sink.discard(std::slice::from_ref(&path));
                 recheck(run, &path, discarded);
             }
-            Ok(Recheck::Lost(path)) => recheck(run, &path, Ok(())),
-            Ok(Recheck::Unconfirmed(path)) => {
+            Ok(SecondOffer::Lost(path)) => recheck(run, &path, Ok(())),
+            Ok(SecondOffer::Unconfirmed(path)) => {
                 if run.open.remove_large(&path) {
                     recheck(run, &path, Ok(()));
                 }

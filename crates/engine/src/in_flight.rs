@@ -9,10 +9,10 @@ use crate::queue::is_large;
 
 /// Counts batches in flight, and slices in flight of each large file.
 #[derive(Default)]
-pub(crate) struct InFlight(Mutex<Counts>);
+pub(crate) struct InFlight(Mutex<InFlightCounts>);
 
 #[derive(Default)]
-struct Counts {
+struct InFlightCounts {
     batches: u64,
     /// Slices of large files.
     slices: HashMap<RelPath, u32>,

@@ -9,7 +9,7 @@ use haul_spool::Spool;
 use haul_threads::{ScopedThreads, caught, spawn};
 
 use crate::cancel::Cancel;
-use crate::meter::{Connections, Meter};
+use crate::meter::{ConnectionStates, Meter};
 use crate::path_list::each_scan;
 
 /// The number of requests at a time, so that the latency of a connection does not delay the hashing.
@@ -157,8 +157,8 @@ impl Inspection<'_> {
 }
 
 /// Connections that are only read from.
-pub(crate) fn reading(streams: u32) -> Connections {
-    Connections { streams, reads: streams > 0, ..Connections::default() }
+pub(crate) fn reading(streams: u32) -> ConnectionStates {
+    ConnectionStates { streams, reads: streams > 0, ..ConnectionStates::default() }
 }
 
 /// Cuts entries into requests of a bounded size.

@@ -10,13 +10,13 @@ use haul_core::event::{Content, Done};
 use haul_core::retry::CONNECTION_RETRIES;
 use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retries, Retry, Side, Slice};
 
-use crate::confirmed::Proof;
-use crate::flusher::Recheck;
+use crate::confirmed::ConfirmedBy;
+use crate::flusher::SecondOffer;
 use crate::hung::HungWatch;
 use crate::offer::copy_action;
 use crate::queue::is_large;
 use crate::run::{PROGRESS, Run};
-use crate::worker::Settled;
+use crate::worker::SettledBatch;
 
 /// How long large files may be open with nothing in flight.
 const UNCONFIRMED: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 2000 });
@@ -24,7 +24,7 @@ const UNCONFIRMED: Duration = Duration::from_millis(if cfg!(test) { 100 } else {
 const UNCONFIRMED_RETRIES: u32 = 5;
 
 /// Why a file ends before all of it is at the destination.
-enum End {
+enum EarlyEnd {
     /// It failed.
     Failed(Error),
     /// It changed while it was read; it may be copied again.
@@ -37,14 +37,14 @@ enum End {
 pub(crate) struct Ledger<'a, 'b> {
     run: &'a Run<'b>,
     /// Files for the flusher to offer once more.
-    rechecks: Sender<Recheck>,
+    rechecks: Sender<SecondOffer>,
     /// Files that changed once.
     changed: HashSet<RelPath>,
     /// Files that the destination lost once.
     lost: HashSet<RelPath>,
     retries: HashMap<(RelPath, u32, Option<u8>), Retries>,
     /// Large files that have ended while slices of them are in flight.
-    ended: HashMap<RelPath, End>,
+    ended: HashMap<RelPath, EarlyEnd>,
     progress_at: Instant,
     hung: HungWatch,
     /// Since when large files are open with nothing in flight.
@@ -53,7 +53,7 @@ pub(crate) struct Ledger<'a, 'b> {
 }
 
 impl<'a, 'b> Ledger<'a, 'b> {
-    pub(crate) fn new(run: &'a Run<'b>, rechecks: Sender<Recheck>) -> Self {
+    pub(crate) fn new(run: &'a Run<'b>, rechecks: Sender<SecondOffer>) -> Self {
         Self {
             run,
             rechecks,
@@ -97,7 +97,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
         self.idle_rounds += 1;
         for path in unconfirmed {
             if self.idle_rounds <= UNCONFIRMED_RETRIES {
-                drop(self.rechecks.send(Recheck::Unconfirmed(path)));
+                drop(self.rechecks.send(SecondOffer::Unconfirmed(path)));
             } else if run.open.remove_large(&path) {
                 let cause = "all of it was sent, and the destination does not say that it is there";
                 let error = Error::new(ErrorKind::Io, Side::Destination, "commit", cause).on(path.as_bytes());
@@ -108,8 +108,8 @@ impl<'a, 'b> Ledger<'a, 'b> {
     }
 
     /// Settles a batch.
-    pub(crate) fn settle(&mut self, settled: Settled) {
-        let Settled { batch, outcomes, matched } = settled;
+    pub(crate) fn settle(&mut self, settled: SettledBatch) {
+        let SettledBatch { batch, outcomes, matched } = settled;
         self.run.in_flight.remove(&batch);
         self.run.meter.outlook.end_batch(&batch, self.run.meter.seconds());
         self.update_disk_full(&outcomes);
@@ -163,7 +163,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
             return;
         }
         run.meter.totals().copied(entry.len);
-        run.confirm(entry, Proof::Sent);
+        run.confirm(entry, ConfirmedBy::Sent);
         let changes = run.open.take_changes(&entry.path);
         let content = digest.map_or(Content::Unknown, Content::Digest);
         let done = Done::new(copy_action(changes), changes, entry);
@@ -180,7 +180,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
         if error.retry() == Retry::Anew && (waits || self.lost.insert(entry.path.clone())) {
             self.run.meter.totals().resent += 1;
             if is_large(entry) {
-                self.end(entry, End::Lost);
+                self.end(entry, EarlyEnd::Lost);
             } else {
                 self.run.queue.add_again(entry.clone(), slice);
             }
@@ -198,12 +198,12 @@ impl<'a, 'b> Ledger<'a, 'b> {
             return;
         }
         match error.kind() {
-            ErrorKind::SourceChanged => self.end(entry, End::Changed),
+            ErrorKind::SourceChanged => self.end(entry, EarlyEnd::Changed),
             ErrorKind::NoSpace | ErrorKind::Unreachable => {
                 self.run.abort(error.clone());
-                self.end(entry, End::Failed(error));
+                self.end(entry, EarlyEnd::Failed(error));
             }
-            _ => self.end(entry, End::Failed(error)),
+            _ => self.end(entry, EarlyEnd::Failed(error)),
         }
     }
 
@@ -218,11 +218,11 @@ impl<'a, 'b> Ledger<'a, 'b> {
     }
 
     /// Ends a file, as soon as no slice of it is in flight.
-    fn end(&mut self, entry: &Arc<Entry>, end: End) {
+    fn end(&mut self, entry: &Arc<Entry>, end: EarlyEnd) {
         let path = &entry.path;
         if is_large(entry) {
             // The rest is read all the same, so that all of its bad pages are found.
-            let reads_on = matches!(&end, End::Failed(error) if error.kind() == ErrorKind::BadPages);
+            let reads_on = matches!(&end, EarlyEnd::Failed(error) if error.kind() == ErrorKind::BadPages);
             if reads_on && self.run.queue.has_large(path) {
                 self.ended.insert(path.clone(), end);
                 return;
@@ -239,17 +239,17 @@ impl<'a, 'b> Ledger<'a, 'b> {
             self.run.meter.outlook.drop_needed(entry.len);
         }
         let error = match end {
-            End::Failed(error) => error,
+            EarlyEnd::Failed(error) => error,
             // The file stays open until the flusher has offered it once more.
-            End::Changed if self.changed.insert(path.clone()) => {
-                drop(self.rechecks.send(Recheck::Changed(path.clone())));
+            EarlyEnd::Changed if self.changed.insert(path.clone()) => {
+                drop(self.rechecks.send(SecondOffer::Changed(path.clone())));
                 return;
             }
-            End::Lost => {
-                drop(self.rechecks.send(Recheck::Lost(path.clone())));
+            EarlyEnd::Lost => {
+                drop(self.rechecks.send(SecondOffer::Lost(path.clone())));
                 return;
             }
-            End::Changed => {
+            EarlyEnd::Changed => {
                 let cause = "the file changed while it was read, also the second time";
                 Error::new(ErrorKind::SourceChanged, Side::Source, "copy", cause).on(path.as_bytes())
             }

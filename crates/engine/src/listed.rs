@@ -10,19 +10,19 @@ use haul_core::{Entry, RelPath, Result, Source};
 const REMEMBERED: usize = 20_000;
 
 /// Tells which entries a scan of a source lists.
-pub(crate) struct Listed<'a> {
+pub(crate) struct ListedEntries<'a> {
     source: &'a dyn Source,
     filter: Filter<'a>,
     /// The rules of files above the root.
     top: DirRules,
-    known: Mutex<HashMap<RelPath, Known>>,
+    known: Mutex<HashMap<RelPath, DirState>>,
     /// Excluded directories above the starts of a scan: the scan still lists the entries below the starts.
     opened: Mutex<HashSet<RelPath>>,
 }
 
 /// The state of a directory in a scan.
 #[derive(Clone)]
-enum Known {
+enum DirState {
     /// It or a directory above it is excluded.
     Hidden,
     Rules(DirRules),
@@ -30,7 +30,7 @@ enum Known {
     Unknown(haul_core::Error),
 }
 
-impl<'a> Listed<'a> {
+impl<'a> ListedEntries<'a> {
     /// # Errors
     /// If files of rules above the root are needed and cannot be read.
     pub(crate) fn new(source: &'a dyn Source, rules: &'a Rules) -> Result<Self> {
@@ -55,10 +55,10 @@ impl<'a> Listed<'a> {
             let is_opened = self.opened.lock().contains(path);
             let excluded = |is_dir| match path.parent().map(|parent| rules.get(&parent)) {
                 None => Ok(false),
-                Some(Some(Known::Rules(_))) if is_opened => Ok(false),
-                Some(Some(Known::Rules(rules))) => Ok(self.filter.excludes(rules, path, is_dir).is_some()),
-                Some(Some(Known::Hidden) | None) => Ok(true),
-                Some(Some(Known::Unknown(error))) => Err(error.clone()),
+                Some(Some(DirState::Rules(_))) if is_opened => Ok(false),
+                Some(Some(DirState::Rules(rules))) => Ok(self.filter.excludes(rules, path, is_dir).is_some()),
+                Some(Some(DirState::Hidden) | None) => Ok(true),
+                Some(Some(DirState::Unknown(error))) => Err(error.clone()),
             };
             lists.push(match (excluded(false), excluded(true)) {
                 (Ok(true), Ok(true)) => Ok(false),
@@ -114,7 +114,7 @@ impl<'a> Listed<'a> {
         loop {
             let dirs = self.rules_of(parents.clone())?;
             let mut known = self.known.lock();
-            let is_hidden = |dir: &RelPath| matches!(known.get(dir), Some(Known::Hidden));
+            let is_hidden = |dir: &RelPath| matches!(known.get(dir), Some(DirState::Hidden));
             let topmost = |mut dir: RelPath| {
                 while let Some(parent) = dir.parent().filter(is_hidden) {
                     dir = parent;
@@ -143,7 +143,7 @@ impl<'a> Listed<'a> {
     }
 
     /// The states of these directories.
-    fn rules_of(&self, dirs: BTreeSet<RelPath>) -> Result<HashMap<RelPath, Known>> {
+    fn rules_of(&self, dirs: BTreeSet<RelPath>) -> Result<HashMap<RelPath, DirState>> {
         let mut known = self.known.lock();
         if known.len() > REMEMBERED {
             known.clear();
@@ -167,18 +167,18 @@ impl<'a> Listed<'a> {
             let mut entered: Vec<(DirRules, RelPath)> = Vec::new();
             for dir in level {
                 let above = match dir.parent().map(|parent| known.get(&parent).cloned()) {
-                    None => Known::Rules(self.top.clone()),
-                    Some(above) => above.unwrap_or(Known::Hidden),
+                    None => DirState::Rules(self.top.clone()),
+                    Some(above) => above.unwrap_or(DirState::Hidden),
                 };
                 match above {
-                    Known::Rules(above)
+                    DirState::Rules(above)
                         if dir.is_root()
                             || self.filter.excludes(&above, &dir, true).is_none()
                             || self.opened.lock().contains(&dir) =>
                     {
                         entered.push((above, dir));
                     }
-                    Known::Rules(_) => drop(known.insert(dir, Known::Hidden)),
+                    DirState::Rules(_) => drop(known.insert(dir, DirState::Hidden)),
                     other => drop(known.insert(dir, other)),
                 }
             }
@@ -189,7 +189,7 @@ impl<'a> Listed<'a> {
             };
             let rules = reader.enter(&self.filter, &asked)?;
             for ((_, dir), rules) in entered.into_iter().zip(rules) {
-                known.insert(dir, rules.map_or_else(Known::Unknown, Known::Rules));
+                known.insert(dir, rules.map_or_else(DirState::Unknown, DirState::Rules));
             }
         }
         Ok(dirs.into_iter().filter_map(|dir| known.get(&dir).cloned().map(|known| (dir, known))).collect())

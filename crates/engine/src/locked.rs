@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use haul_core::{Entry, Error};
 
-use crate::deferred::{Deferred, Waiting, list_error};
+use crate::deferred::{Deferred, WaitingEntries, list_error};
 use crate::options::LockedRetries;
 use crate::pipeline::{pipeline, with_progress};
 use crate::run::Run;
@@ -51,7 +51,7 @@ fn pause(run: &Run<'_>, wait: Duration) {
 }
 
 /// Reports the files that are not tried again.
-fn give_up(run: &Run<'_>, waiting: &Waiting) -> std::io::Result<()> {
+fn give_up(run: &Run<'_>, waiting: &WaitingEntries) -> std::io::Result<()> {
     waiting.entries.forwards(|some: Vec<(Entry, Error)>| -> std::io::Result<()> {
         some.into_iter().for_each(|(entry, error)| run.report_failure(&entry.path, error));
         Ok(())

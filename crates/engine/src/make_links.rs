@@ -4,7 +4,7 @@ use haul_core::event::{Action, Content, Done};
 use haul_core::{Answer, Changes, Error, HardLink, Result, Side};
 
 use crate::chunks::chunks;
-use crate::confirmed::Proof;
+use crate::confirmed::ConfirmedBy;
 use crate::hard_links::list_error;
 use crate::run::Run;
 
@@ -60,7 +60,7 @@ fn count(run: &Run<'_>, link: &HardLink, answer: Result<Answer>) {
             if run.digests {
                 run.meter.done(path, done(Action::Same, Changes::NONE));
             }
-            run.confirm_link(&link.entry, &link.to, Proof::Claimed);
+            run.confirm_link(&link.entry, &link.to, ConfirmedBy::Claimed);
         }
         Ok(Answer::Left(_)) => {
             run.meter.totals().left += 1;
@@ -72,7 +72,7 @@ fn count(run: &Run<'_>, link: &HardLink, answer: Result<Answer>) {
                 _ => Changes::NONE,
             };
             run.meter.totals().linked += 1;
-            run.confirm_link(&link.entry, &link.to, Proof::Sent);
+            run.confirm_link(&link.entry, &link.to, ConfirmedBy::Sent);
             run.meter.done(path, done(Action::Linked, changes));
         }
     }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use haul_core::{
-    Answer, Changes, Entry, EntryKind, Error, ErrorKind, HardLink, Left, Links, Offer, Result, Side, Sink,
+    Answer, Changes, Entry, EntryKind, Error, ErrorKind, HardLink, Links, Offer, Result, Side, Sink,
+    SkipReason,
 };
 
 use crate::answers::one_each;
 use crate::hard_links::HardLinks;
 
 /// An entry of the source, and the one that the destination has under its name.
-pub(crate) struct Pair {
+pub(crate) struct EntryPair {
     pub(crate) entry: Arc<Entry>,
     pub(crate) found: Entry,
 }
@@ -31,9 +32,9 @@ impl<'a> MetadataComparer<'a> {
     ///
     /// # Errors
     /// If the destination does not answer.
-    pub(crate) fn compare(&self, pairs: &[Pair]) -> Result<Vec<Result<Changes>>> {
+    pub(crate) fn compare(&self, pairs: &[EntryPair]) -> Result<Vec<Result<Changes>>> {
         let (mut offers, mut links, mut is_link) = (Vec::new(), Vec::new(), Vec::with_capacity(pairs.len()));
-        for Pair { entry, .. } in pairs {
+        for EntryPair { entry, .. } in pairs {
             let entry = Arc::clone(entry);
             let first = self.links.first_name(&entry);
             is_link.push(first.is_some());
@@ -46,7 +47,7 @@ impl<'a> MetadataComparer<'a> {
         let linked = if links.is_empty() { Vec::new() } else { self.sink.link(&links)? };
         let mut linked = one_each(linked, links.len(), Side::Destination, "compare")?.into_iter();
         let mut answers = Vec::with_capacity(pairs.len());
-        for (Pair { entry, .. }, is_link) in pairs.iter().zip(is_link) {
+        for (EntryPair { entry, .. }, is_link) in pairs.iter().zip(is_link) {
             let answer = if is_link { linked.next() } else { offered.next() };
             answers.push(match answer {
                 Some(Ok(Answer::Same | Answer::Left(_))) => Ok(Changes::NONE),
@@ -70,7 +71,7 @@ impl<'a> MetadataComparer<'a> {
         let mut answers = self.offer(&offers)?.into_iter();
         let is_refused = |entry: &Arc<Entry>| {
             let answer = if is_asked(entry) { answers.next() } else { None };
-            matches!(answer, Some(Ok(Answer::Left(Left::Unsupported))))
+            matches!(answer, Some(Ok(Answer::Left(SkipReason::Unsupported))))
         };
         Ok(missing.iter().map(is_refused).collect())
     }

@@ -12,7 +12,7 @@ use haul_core::{
 };
 
 use crate::bottleneck::{Bottleneck, Moment, Spent};
-use crate::eta::Work;
+use crate::eta::WorkAmount;
 use crate::outlook::{Eta, Now, Outlook, ReadingOutlook};
 
 /// The rate is the average of this time.
@@ -35,11 +35,11 @@ pub(crate) struct Meter<'a> {
     pub(crate) bottleneck: Bottleneck,
     pub(crate) outlook: Outlook,
     /// Of a run that only reads: the entries and the bytes that were read.
-    read: Mutex<Work>,
+    read: Mutex<WorkAmount>,
     reading: ReadingOutlook,
     /// The file of the last event.
     in_flight: Mutex<Option<RelPath>>,
-    samples: Mutex<VecDeque<Sample>>,
+    samples: Mutex<VecDeque<MeterSample>>,
     /// The destination is full.
     full: AtomicBool,
     fatal: Mutex<Option<Error>>,
@@ -47,7 +47,7 @@ pub(crate) struct Meter<'a> {
 }
 
 #[derive(Clone, Copy)]
-struct Sample {
+struct MeterSample {
     at: Instant,
     bytes: u64,
     spent: Spent,
@@ -55,7 +55,7 @@ struct Sample {
 
 /// The state of the connections of a run.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Connections {
+pub(crate) struct ConnectionStates {
     /// The number of open connections.
     pub(crate) streams: u32,
     /// Whether reading uses them.
@@ -76,7 +76,7 @@ pub(crate) struct Connections {
     pub(crate) tcp: Option<Tcp>,
 }
 
-impl Connections {
+impl ConnectionStates {
     /// Adds the bytes of the connections to the totals.
     pub(crate) fn add_to(&self, totals: &mut Totals) {
         totals.wire_bytes += self.wire_bytes;
@@ -217,7 +217,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Reports the progress of a copy with so many open files.
-    pub(crate) fn progress(&self, connections: &Connections, open_files: u64) {
+    pub(crate) fn progress(&self, connections: &ConnectionStates, open_files: u64) {
         let totals = *self.totals();
         let wire_bytes = connections.wire_bytes.saturating_sub(connections.relayed_bytes);
         // The rate of a run that yields to others is a matter of the moment.
@@ -233,26 +233,26 @@ impl<'a> Meter<'a> {
     }
 
     /// Reports the progress of a run that only reads.
-    pub(crate) fn progress_of_reading(&self, connections: &Connections) {
+    pub(crate) fn progress_of_reading(&self, connections: &ConnectionStates) {
         let totals = *self.totals();
-        let found = Work::new(totals.found, totals.found_bytes);
+        let found = WorkAmount::new(totals.found, totals.found_bytes);
         let read = *self.read.lock();
         self.report(connections, self.reading.eta(found, read, self.now()));
     }
 
-    fn report(&self, connections: &Connections, eta: Eta) {
+    fn report(&self, connections: &ConnectionStates, eta: Eta) {
         let mut totals = *self.totals();
         connections.add_to(&mut totals);
         // A sink may find content only after it was counted as sent. Resumed content stays in the sum, so that the sum
         // does not fall.
         let done = totals.sent_bytes + totals.matched_bytes + totals.same_bytes + connections.resumed_bytes;
-        let last = Sample { at: Instant::now(), bytes: done, spent: self.bottleneck.spent() };
+        let last = MeterSample { at: Instant::now(), bytes: done, spent: self.bottleneck.spent() };
         let first = self.add_sample(last);
         let over = (last.at - first.at).as_secs_f64();
         let rate = if over > 0.0 { last.bytes.saturating_sub(first.bytes) as f64 / over } else { 0.0 };
         let scan_done = self.scan_done.load(Ordering::Relaxed);
         let limit = self.limit(last.spent.since(&first.spent), rate, scan_done, connections);
-        let Connections { streams, method, tcp, .. } = *connections;
+        let ConnectionStates { streams, method, tcp, .. } = *connections;
         self.reporter.event(&Event::Progress(Progress {
             totals,
             scan_done,
@@ -270,7 +270,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Keeps a sample, and returns the first one of the window.
-    fn add_sample(&self, last: Sample) -> Sample {
+    fn add_sample(&self, last: MeterSample) -> MeterSample {
         let mut samples = self.samples.lock();
         samples.push_back(last);
         while samples.len() > 2 && samples.front().is_some_and(|first| last.at - first.at > WINDOW) {
@@ -281,7 +281,7 @@ impl<'a> Meter<'a> {
 
     /// The cause that limits the rate: a limit for which threads wait, or else the activity on which the workers spent
     /// the most time.
-    fn limit(&self, spent: Spent, rate: f64, scan_done: bool, connections: &Connections) -> Limit {
+    fn limit(&self, spent: Spent, rate: f64, scan_done: bool, connections: &ConnectionStates) -> Limit {
         let is_held = |seconds: f64| seconds > 0.0 && seconds >= spent.total * MOSTLY;
         // Other machines keep the limit too, and do not say whether they wait.
         let reaches = self.pace.outbound.rate().is_some_and(|limit| rate >= limit as f64 * ABOUT);
@@ -303,15 +303,16 @@ impl<'a> Meter<'a> {
     }
 }
 
+/// Drops all events.
+pub(crate) struct Silent;
+
+impl Reporter for Silent {
+    fn event(&self, _: &Event<'_>) {}
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Silent;
-
-    impl Reporter for Silent {
-        fn event(&self, _: &Event<'_>) {}
-    }
 
     fn spent([waiting, reading, writing]: [u8; 3]) -> Spent {
         let [waiting, reading, writing] = [waiting, reading, writing].map(f64::from);
@@ -321,8 +322,8 @@ mod tests {
     #[test]
     fn the_limit_is_the_activity_that_takes_the_most_time() {
         let meter = Meter::new(&Silent);
-        let local = Connections::default();
-        let remote = Connections { reads: true, writes: true, ..Connections::default() };
+        let local = ConnectionStates::default();
+        let remote = ConnectionStates { reads: true, writes: true, ..ConnectionStates::default() };
         let limit = |parts, scan_done, connections| meter.limit(spent(parts), 1e6, scan_done, connections);
         assert_eq!(limit([2, 1, 1], false, &local), Limit::Scan);
         assert_eq!(limit([2, 1, 1], true, &local), Limit::Compare);
@@ -340,7 +341,7 @@ mod tests {
         let meter = Meter::with_pace(&Silent, pace.clone());
         let limit = |by_rate, by_iops, rate| {
             let spent = Spent { by_rate, by_iops, ..spent([9, 0, 0]) };
-            meter.limit(spent, rate, true, &Connections::default())
+            meter.limit(spent, rate, true, &ConnectionStates::default())
         };
         assert_eq!(limit(2.0, 2.0, 0.0), Limit::Compare, "it does not wait most of the time");
         assert_eq!(limit(0.0, 4.0, 0.0), Limit::Iops);

@@ -8,7 +8,7 @@ use haul_core::event::{Action, Content, Done};
 use haul_core::{Answer, Changes, Entry, Error, ErrorKind, Offer, RelPath, Result, SLICE_LEN, Side, Sink};
 
 use crate::answers::one_each;
-use crate::confirmed::Proof;
+use crate::confirmed::ConfirmedBy;
 use crate::queue::is_large;
 use crate::run::Run;
 
@@ -205,7 +205,7 @@ pub(crate) fn would_copy(run: &Run<'_>, entry: &Entry, changes: Changes) {
         Action::Made
     };
     drop(totals);
-    run.confirm(entry, Proof::Sent);
+    run.confirm(entry, ConfirmedBy::Sent);
     run.meter.done(&entry.path, Done::new(action, changes, entry));
 }
 
@@ -221,8 +221,8 @@ fn settle(run: &Run<'_>, offer: &Offer, answer: Result<Answer>) {
         run.meter.outlook.count_directory();
     }
     match &answer {
-        Ok(Answer::Same | Answer::Updated(_)) => run.confirm(entry, Proof::Compared),
-        Ok(Answer::Made(_)) => run.confirm(entry, Proof::Sent),
+        Ok(Answer::Same | Answer::Updated(_)) => run.confirm(entry, ConfirmedBy::Compared),
+        Ok(Answer::Made(_)) => run.confirm(entry, ConfirmedBy::Sent),
         Ok(Answer::Left(_) | Answer::Need { .. }) | Err(_) => {}
     }
     let mut totals = run.meter.totals();
@@ -284,7 +284,7 @@ fn clone_file(run: &Run<'_>, file: &Needed) -> bool {
     match cloned {
         Ok(Some(_)) => {
             run.meter.totals().copied(entry.len);
-            run.confirm(entry, Proof::Sent);
+            run.confirm(entry, ConfirmedBy::Sent);
             let action = copy_action(file.changes);
             run.meter.done(&entry.path, Done::new(action, file.changes, entry));
             true

@@ -29,19 +29,19 @@ pub struct OtherSource {
     /// The source.
     pub source: Arc<dyn Source>,
     /// The paths that are copied from it; `None`: all.
-    pub selection: Option<Arc<Selection>>,
+    pub selection: Option<Arc<PathSelection>>,
     /// Whether it comes before the source of this part.
     pub is_earlier: bool,
 }
 
 /// Paths of a source that are copied with the entries below them, and the directories above them.
 #[derive(Debug, Default)]
-pub struct Selection {
+pub struct PathSelection {
     paths: HashSet<RelPath>,
     above: HashSet<RelPath>,
 }
 
-impl Selection {
+impl PathSelection {
     /// The selection of these paths.
     #[must_use]
     pub fn new(paths: &[RelPath]) -> Self {
@@ -83,7 +83,7 @@ pub struct Delete {
     pub force: bool,
 }
 
-/// The paths of a list, read one at a time.
+/// The paths of a list, read one at a time; an invalid one is an error in its place.
 pub type Paths = Box<dyn Iterator<Item = Result<RelPath>> + Send>;
 
 /// The action when the destination is full or over quota.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use haul_core::sync::Mutex;
 use haul_core::{Batch, Phase, Totals};
 
-use crate::eta::{Estimator, FileCost, InProgress, Standing, Throughput, Work, floor, is_sane};
+use crate::eta::{Estimator, FileCost, InProgress, Standing, Throughput, WorkAmount, floor, is_sane};
 use crate::queue::is_large;
 
 /// The rates of content and of wire bytes differ by at most this factor.
@@ -76,22 +76,22 @@ pub(crate) struct Outlook {
     more_follows: AtomicBool,
     file_cost: Mutex<FileCost>,
     in_progress: Mutex<InProgress>,
-    state: Mutex<State>,
+    state: Mutex<OutlookState>,
 }
 
 #[derive(Default)]
-struct State {
+struct OutlookState {
     phase: Phase,
     /// The second at which the stage began.
     since: f64,
     estimator: Estimator,
     /// The estimated seconds of the last stage.
     finish: f64,
-    removals: Option<Removals>,
+    removals: Option<DeletionProgress>,
     is_over: bool,
 }
 
-struct Removals {
+struct DeletionProgress {
     /// The entries that were deleted before, and those that are deleted when this ends.
     entries: std::ops::Range<u64>,
     /// The second at which the deletion began.
@@ -162,7 +162,8 @@ impl Outlook {
 
     /// From this second on, these entries are deleted, by their numbers.
     pub(crate) fn set_removals(&self, entries: std::ops::Range<u64>, since: f64) {
-        self.state.lock().removals = Some(Removals { entries, since, removed: Throughput::default() });
+        self.state.lock().removals =
+            Some(DeletionProgress { entries, since, removed: Throughput::default() });
     }
 
     /// From this second on, directories are deleted, each after those in it.
@@ -195,10 +196,10 @@ impl Outlook {
                 (seconds.map(|seconds| seconds + state.finish), more)
             }
             Phase::Delete => {
-                let left = state.removals.as_mut().map(|Removals { entries, since, removed }| {
+                let left = state.removals.as_mut().map(|DeletionProgress { entries, since, removed }| {
                     let done = totals.removed.saturating_sub(entries.start);
-                    removed.observe(now.at - *since, Work::new(done, 0));
-                    let left = Work::new(entries.end.saturating_sub(totals.removed), 0);
+                    removed.observe(now.at - *since, WorkAmount::new(done, 0));
+                    let left = WorkAmount::new(entries.end.saturating_sub(totals.removed), 0);
                     removed.speed(now.at - *since, 1.0).map(|speed| speed.seconds(left))
                 });
                 (left.flatten().map(|seconds| seconds + state.finish), more)
@@ -220,26 +221,26 @@ impl Outlook {
             totals.failed,
         ];
         let compared = settled.iter().sum::<u64>() + now.open;
-        let needed = Work::new(get(&self.needed_files), get(&self.needed_bytes));
+        let needed = WorkAmount::new(get(&self.needed_files), get(&self.needed_bytes));
         let sent = totals.sent_bytes + totals.matched_bytes;
         let done = if now.open == 0 {
             needed
         } else {
             let files = get(&self.needed_files).saturating_sub(now.open);
-            let settled = Work { bytes: (sent as f64).min(needed.bytes), ..Work::new(files, 0) };
+            let settled = WorkAmount { bytes: (sent as f64).min(needed.bytes), ..WorkAmount::new(files, 0) };
             settled.with(self.in_progress.lock().done(now.at, file_cost))
         };
         let compression = sent as f64 / now.wire_bytes.max(1) as f64;
         let compression = if now.wire_bytes == 0 { 1.0 } else { compression.clamp(1.0, MAX_COMPRESSION) };
-        let found = Work::new(totals.found, totals.found_bytes).extrapolated(now.unfound());
+        let found = WorkAmount::new(totals.found, totals.found_bytes).extrapolated(now.unfound());
         Standing {
             at: now.at,
             is_copying: now.open > 0,
             scan_done: now.scan_done,
             scan_held: self.scan_held.load(Ordering::Relaxed),
             found,
-            linked_later: Work::new(get(&self.links), get(&self.link_bytes)),
-            compared: Work::new(compared, get(&self.answered_bytes).saturating_add(totals.same_bytes)),
+            linked_later: WorkAmount::new(get(&self.links), get(&self.link_bytes)),
+            compared: WorkAmount::new(compared, get(&self.answered_bytes).saturating_add(totals.same_bytes)),
             needed,
             done,
             directories: get(&self.directories) as f64 * (found.files / compared.max(1) as f64).max(1.0),
@@ -254,9 +255,9 @@ fn number(batch: &Arc<Batch>) -> usize {
 }
 
 /// The work of a batch. A large file is counted by its bytes alone.
-fn work(batch: &Batch) -> Work {
+fn work(batch: &Batch) -> WorkAmount {
     let files = batch.entries.iter().filter(|entry| !is_large(entry)).count();
-    Work::new(files as u64, batch.iter().map(|(entry, slice)| slice.len_in(entry.len)).sum())
+    WorkAmount::new(files as u64, batch.iter().map(|(entry, slice)| slice.len_in(entry.len)).sum())
 }
 
 /// The estimate of a run that reads content and changes nothing.
@@ -265,7 +266,7 @@ pub(crate) struct ReadingOutlook(Mutex<Throughput>);
 
 impl ReadingOutlook {
     /// Estimates the seconds left, with `done` of `found`, in files and bytes.
-    pub(crate) fn eta(&self, found: Work, done: Work, now: Now) -> Eta {
+    pub(crate) fn eta(&self, found: WorkAmount, done: WorkAmount, now: Now) -> Eta {
         let mut throughput = self.0.lock();
         throughput.observe(now.at, done);
         let speed = throughput.speed(now.at, FileCost::default().bytes());
@@ -397,17 +398,17 @@ mod tests {
     #[test]
     fn a_run_that_reads_has_a_time_left() {
         let outlook = ReadingOutlook::default();
-        let found = Work::new(10, 1000);
+        let found = WorkAmount::new(10, 1000);
         let mut now = Now { at: 0.2, scan_done: true, ..Now::default() };
-        assert_eq!(outlook.eta(found, Work::default(), now).seconds, None);
+        assert_eq!(outlook.eta(found, WorkAmount::default(), now).seconds, None);
         for second in 1..=10 {
             now.at = f64::from(second);
-            outlook.eta(found, Work::new(second as u64 / 2, second as u64 * 50), now);
+            outlook.eta(found, WorkAmount::new(second as u64 / 2, second as u64 * 50), now);
         }
-        let eta = outlook.eta(found, Work::new(5, 500), now);
+        let eta = outlook.eta(found, WorkAmount::new(5, 500), now);
         assert!((9.0..11.5).contains(&eta.seconds.unwrap()), "{eta:?}");
         (now.scan_done, now.expected) = (false, Some(10));
-        let more = outlook.eta(found, Work::new(5, 500), now);
+        let more = outlook.eta(found, WorkAmount::new(5, 500), now);
         assert!(more.is_extrapolated && (24.0..34.0).contains(&more.seconds.unwrap()), "{more:?}");
     }
 }

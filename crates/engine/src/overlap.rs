@@ -5,12 +5,12 @@
 
 use haul_core::{Entry, RelPath, Result, Source};
 
-use crate::listed::Listed;
+use crate::listed::ListedEntries;
 use crate::run::Run;
 
 /// Whether this source's entry is copied.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum OverlapVerdict {
     /// It is copied.
     Own,
     /// Another source's entry is copied.
@@ -48,9 +48,9 @@ pub(crate) fn own(run: &Run<'_>, entries: Vec<Entry>) -> Vec<Entry> {
             .filter_map(|(other, entry)| Some((other.is_earlier, entry?)))
             .collect();
         match judge(&entry, others) {
-            Verdict::Own => kept.push(entry),
-            Verdict::As(first) => kept.push(*first),
-            Verdict::Skip => {
+            OverlapVerdict::Own => kept.push(entry),
+            OverlapVerdict::As(first) => kept.push(*first),
+            OverlapVerdict::Skip => {
                 run.meter.totals().left += 1;
                 run.meter.left(&entry);
             }
@@ -63,7 +63,7 @@ pub(crate) fn own(run: &Run<'_>, entries: Vec<Entry>) -> Vec<Entry> {
 fn listed(run: &Run<'_>, source: &dyn Source, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
     let mut found = source.lookup(paths)?;
     if !run.rules.is_empty() {
-        for (found, listed) in found.iter_mut().zip(Listed::new(source, run.rules)?.lists(paths)?) {
+        for (found, listed) in found.iter_mut().zip(ListedEntries::new(source, run.rules)?.lists(paths)?) {
             if listed == Ok(false) {
                 *found = Ok(None);
             }
@@ -74,16 +74,16 @@ fn listed(run: &Run<'_>, source: &dyn Source, paths: &[RelPath]) -> Result<Vec<R
 
 /// Decides about an entry. `others`: the same path in the other sources, in their order, and whether the source is
 /// earlier.
-fn judge(entry: &Entry, others: Vec<(bool, Entry)>) -> Verdict {
+fn judge(entry: &Entry, others: Vec<(bool, Entry)>) -> OverlapVerdict {
     if entry.is_dir() {
         let first = others.into_iter().find(|(is_earlier, other)| *is_earlier && other.is_dir());
-        return first.map_or(Verdict::Own, |(_, first)| {
+        return first.map_or(OverlapVerdict::Own, |(_, first)| {
             let names = entry.names.clone().filter(|_| (entry.uid, entry.gid) == (first.uid, first.gid));
-            Verdict::As(Box::new(Entry { names, ..first }))
+            OverlapVerdict::As(Box::new(Entry { names, ..first }))
         });
     }
     let is_skipped = others.iter().any(|(is_earlier, other)| *is_earlier || other.is_dir());
-    if is_skipped { Verdict::Skip } else { Verdict::Own }
+    if is_skipped { OverlapVerdict::Skip } else { OverlapVerdict::Own }
 }
 
 #[cfg(test)]
@@ -99,12 +99,12 @@ mod tests {
     #[test]
     fn the_first_source_wins_and_a_directory_wins_over_other_kinds() {
         let (file, dir) = (|| entry(EntryKind::File, 1), |mode| entry(EntryKind::Dir, mode));
-        assert_eq!(judge(&file(), Vec::new()), Verdict::Own);
-        assert_eq!(judge(&file(), vec![(false, file())]), Verdict::Own);
-        assert_eq!(judge(&file(), vec![(true, file())]), Verdict::Skip);
-        assert_eq!(judge(&file(), vec![(false, dir(1))]), Verdict::Skip);
-        assert_eq!(judge(&dir(1), vec![(true, file()), (false, dir(2))]), Verdict::Own);
+        assert_eq!(judge(&file(), Vec::new()), OverlapVerdict::Own);
+        assert_eq!(judge(&file(), vec![(false, file())]), OverlapVerdict::Own);
+        assert_eq!(judge(&file(), vec![(true, file())]), OverlapVerdict::Skip);
+        assert_eq!(judge(&file(), vec![(false, dir(1))]), OverlapVerdict::Skip);
+        assert_eq!(judge(&dir(1), vec![(true, file()), (false, dir(2))]), OverlapVerdict::Own);
         let first = judge(&dir(1), vec![(true, file()), (true, dir(2)), (true, dir(3))]);
-        assert_eq!(first, Verdict::As(Box::new(dir(2))));
+        assert_eq!(first, OverlapVerdict::As(Box::new(dir(2))));
     }
 }

@@ -6,7 +6,7 @@ use serde_bytes::ByteBuf;
 
 use crate::answers::one_each;
 use crate::chunks::chunks;
-use crate::listed::Listed;
+use crate::listed::ListedEntries;
 use crate::path_key::{is_below, path_key, path_of_key};
 
 /// The number of paths in one scan.
@@ -88,7 +88,7 @@ impl Outermost {
 /// The error of an end that cannot answer; `Io` if a list cannot be read or written.
 pub(crate) fn common_dirs(
     paths: &Spool<RelPath>,
-    listed: &Listed<'_>,
+    listed: &ListedEntries<'_>,
     destination: &dyn Source,
     too: impl Fn(&RelPath) -> bool,
 ) -> Result<Spool<RelPath>> {

@@ -10,10 +10,10 @@ use haul_threads::{ScopedThreads, spawn};
 
 use crate::comparer::compare;
 use crate::feed::feed;
-use crate::flusher::{Recheck, run_flusher};
+use crate::flusher::{SecondOffer, run_flusher};
 use crate::ledger::Ledger;
 use crate::run::{PROGRESS, Run};
-use crate::worker::{Settled, work};
+use crate::worker::{SettledBatch, work};
 
 /// The number of threads that offer entries to the sink: enough to hide the latency of a connection.
 const FEEDERS: usize = 6;
@@ -27,8 +27,8 @@ const DRAIN: Duration = Duration::from_millis(if cfg!(test) { 200 } else { 4000 
 /// Copies the entries that `find` sends, from scan to commit, with `workers` workers (0: as many as the ends can use).
 pub(crate) fn pipeline(run: &Run<'_>, workers: usize, find: impl FnOnce(&Sender<ScanBatch>) + Send) {
     let (found_in, found): (Sender<ScanBatch>, Receiver<ScanBatch>) = bounded(FOUND);
-    let (settled_in, settled): (Sender<Settled>, Receiver<Settled>) = unbounded();
-    let (rechecks_in, rechecks): (Sender<Recheck>, Receiver<Recheck>) = unbounded();
+    let (settled_in, settled): (Sender<SettledBatch>, Receiver<SettledBatch>) = unbounded();
+    let (rechecks_in, rechecks): (Sender<SecondOffer>, Receiver<SecondOffer>) = unbounded();
     prepare(run, workers);
     std::thread::scope(|scope| {
         let _close = CloseOnDrop(run);
@@ -114,7 +114,7 @@ fn prepare(run: &Run<'_>, workers: usize) {
 /// and returns the number wanted.
 fn settle_all(
     run: &Run<'_>,
-    settled: &Receiver<Settled>,
+    settled: &Receiver<SettledBatch>,
     mut ledger: Ledger<'_, '_>,
     grow: impl Fn() -> usize,
 ) {

@@ -18,25 +18,25 @@ const TICK: Duration = Duration::from_secs(1);
 const FRESH: Duration = Duration::from_secs(5);
 
 /// Returns the planned rate at this moment, in bytes per second; `None` is no limit.
-pub type Plan = Box<dyn Fn() -> Option<u64> + Send>;
+pub type PlannedRate = Box<dyn Fn() -> Option<u64> + Send>;
 
 /// Measures how long other processes on a machine waited since the last call; `None` if that is unknown. It may block.
-pub type Gauge = Box<dyn FnMut() -> Option<Pressure> + Send>;
+pub type PressureGauge = Box<dyn FnMut() -> Option<Pressure> + Send>;
 
 /// Sets the rates of a run until it is dropped.
 pub struct RateController {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRate>,
     threads: Vec<JoinHandle<()>>,
 }
 
-struct Shared {
+struct SharedRate {
     pace: Pace,
-    state: Mutex<State>,
+    state: Mutex<RateState>,
     wake: Condvar,
 }
 
-struct State {
-    plan: Plan,
+struct RateState {
+    plan: PlannedRate,
     /// The last measurement of each watched machine.
     strains: Vec<Option<(Instant, Strain)>>,
     backoff: Backoff,
@@ -45,7 +45,7 @@ struct State {
     ended: bool,
 }
 
-impl Shared {
+impl SharedRate {
     /// Sets the rates until the end.
     fn control(&self) {
         let mut last = (Instant::now(), self.pace.taken());
@@ -73,7 +73,7 @@ impl Shared {
     }
 
     /// Measures one machine until the end.
-    fn watch(&self, number: usize, mut gauge: Gauge) {
+    fn watch(&self, number: usize, mut gauge: PressureGauge) {
         loop {
             let pressure = gauge();
             let mut state = self.state.lock();
@@ -91,10 +91,11 @@ impl RateController {
     ///
     /// # Errors
     /// `Io` if its thread cannot be started.
-    pub fn start(pace: Pace, plan: Plan) -> Result<Self> {
+    pub fn start(pace: Pace, plan: PlannedRate) -> Result<Self> {
         pace.set(plan());
-        let state = State { plan, strains: Vec::new(), backoff: Backoff::default(), cap: None, ended: false };
-        let shared = Arc::new(Shared { pace, state: Mutex::new(state), wake: Condvar::new() });
+        let state =
+            RateState { plan, strains: Vec::new(), backoff: Backoff::default(), cap: None, ended: false };
+        let shared = Arc::new(SharedRate { pace, state: Mutex::new(state), wake: Condvar::new() });
         let mut controller = Self { shared: Arc::clone(&shared), threads: Vec::new() };
         controller.spawn(move || shared.control())?;
         Ok(controller)
@@ -104,7 +105,7 @@ impl RateController {
     ///
     /// # Errors
     /// `Io` if a thread cannot be started.
-    pub fn watch(&mut self, gauge: Gauge) -> Result<()> {
+    pub fn watch(&mut self, gauge: PressureGauge) -> Result<()> {
         let number = {
             let mut state = self.shared.state.lock();
             state.strains.push(None);
@@ -139,11 +140,11 @@ impl Drop for RateController {
 
 /// Changes the plan of a [`RateController`].
 #[derive(Clone)]
-pub struct RateHandle(Arc<Shared>);
+pub struct RateHandle(Arc<SharedRate>);
 
 impl RateHandle {
     /// Replaces the plan.
-    pub fn set(&self, plan: Plan) {
+    pub fn set(&self, plan: PlannedRate) {
         self.0.state.lock().plan = plan;
         self.0.wake.notify_all();
     }

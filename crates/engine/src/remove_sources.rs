@@ -18,7 +18,7 @@ use haul_core::{Changes, Entry, Error, ErrorKind, RelPath, Report, Reporter, Res
 use crate::answers::one_each;
 use crate::cancel::Cancel;
 use crate::chunks::chunks;
-use crate::confirmed::{Confirmed, ConfirmedEntries, Proof, list_error};
+use crate::confirmed::{Confirmed, ConfirmedBy, ConfirmedEntries, list_error};
 use crate::meter::Meter;
 use crate::repeat;
 
@@ -38,7 +38,7 @@ pub struct Copied {
 /// Removes the confirmed entries of the source. Without a view it only reports them.
 pub fn remove_sources(copied: &Copied, reporter: &dyn Reporter, cancel: &Cancel) -> Report {
     let meter = Meter::new(reporter);
-    let removal = Removal { copied, meter: &meter, cancel, kept: Cell::new(0) };
+    let removal = SourceRemoval { copied, meter: &meter, cancel, kept: Cell::new(0) };
     let read = copied.entries.take().forwards(|confirmed: Vec<Confirmed>| -> std::io::Result<()> {
         for some in chunks(&confirmed, PER_REQUEST, |one| one.entry.weight()) {
             if removal.stopped() {
@@ -64,7 +64,7 @@ pub fn remove_sources(copied: &Copied, reporter: &dyn Reporter, cancel: &Cancel)
     }
 }
 
-struct Removal<'a> {
+struct SourceRemoval<'a> {
     copied: &'a Copied,
     meter: &'a Meter<'a>,
     cancel: &'a Cancel,
@@ -72,7 +72,7 @@ struct Removal<'a> {
     kept: Cell<u64>,
 }
 
-impl Removal<'_> {
+impl SourceRemoval<'_> {
     fn stopped(&self) -> bool {
         self.cancel.is_cancelled() || self.meter.fatal().is_some()
     }
@@ -115,7 +115,7 @@ impl Removal<'_> {
         let claimed: Vec<usize> = (0..confirmed.len())
             .filter(|at| {
                 let Confirmed { entry, proof } = &confirmed[*at];
-                *proof == Proof::Claimed && entry.is_file() && checked[*at].is_ok()
+                *proof == ConfirmedBy::Claimed && entry.is_file() && checked[*at].is_ok()
             })
             .collect();
         let claimed_paths: Vec<RelPath> = claimed.iter().map(|at| paths[*at].clone()).collect();
@@ -175,7 +175,7 @@ fn is_there(Confirmed { entry, proof }: &Confirmed, there: Option<Entry>) -> Res
         return Err(stays("the destination has something else under its name", &entry.path));
     }
     // The directories of all other entries were told apart before the copy.
-    let cannot_tell = entry.path.is_root() && *proof != Proof::Sent;
+    let cannot_tell = entry.path.is_root() && *proof != ConfirmedBy::Sent;
     if cannot_tell && (entry.ctime.is_none() || there.ctime.is_none()) {
         return Err(stays("haul cannot tell whether it is the same file as at the destination", &entry.path));
     }

@@ -5,10 +5,10 @@ use haul_core::{Error, RelPath};
 
 /// Keeps failures until the root is answered. Nothing waits for it.
 #[derive(Default)]
-pub(crate) struct RootGate(Mutex<State>);
+pub(crate) struct RootGate(Mutex<RootState>);
 
 #[derive(Default)]
-enum State {
+enum RootState {
     /// Failures are reported.
     #[default]
     Open,
@@ -22,25 +22,25 @@ impl RootGate {
     /// The root was found, and is not answered yet. A source may report it twice: nothing that is kept is lost.
     pub(crate) fn close(&self) {
         let mut state = self.0.lock();
-        if matches!(*state, State::Open) {
-            *state = State::Waiting(Vec::new());
+        if matches!(*state, RootState::Open) {
+            *state = RootState::Waiting(Vec::new());
         }
     }
 
     /// The root cannot be created: no other failure matters.
     pub(crate) fn refuse(&self) {
-        *self.0.lock() = State::Refused;
+        *self.0.lock() = RootState::Refused;
     }
 
     /// Keeps a failure, or gives it back if it is to be reported.
     pub(crate) fn keep(&self, path: &RelPath, error: Error) -> Option<Error> {
         match &mut *self.0.lock() {
-            State::Open => Some(error),
-            State::Waiting(kept) => {
+            RootState::Open => Some(error),
+            RootState::Waiting(kept) => {
                 kept.push((path.clone(), error));
                 None
             }
-            State::Refused => None,
+            RootState::Refused => None,
         }
     }
 
@@ -48,12 +48,12 @@ impl RootGate {
     pub(crate) fn open(&self) -> Vec<(RelPath, Error)> {
         let mut state = self.0.lock();
         match &mut *state {
-            State::Waiting(kept) => {
+            RootState::Waiting(kept) => {
                 let kept = std::mem::take(kept);
-                *state = State::Open;
+                *state = RootState::Open;
                 kept
             }
-            State::Open | State::Refused => Vec::new(),
+            RootState::Open | RootState::Refused => Vec::new(),
         }
     }
 }

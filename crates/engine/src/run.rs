@@ -16,13 +16,13 @@ use haul_threads::caught;
 use crate::bottleneck::Moment;
 use crate::cancel::Cancel;
 use crate::changes::Changer;
-use crate::confirmed::{ConfirmedEntries, Proof};
+use crate::confirmed::{ConfirmedBy, ConfirmedEntries};
 use crate::deferred::Deferred;
 use crate::delete_guard::DeleteGuard;
-use crate::disk_full::{DiskFullGate, Pass};
+use crate::disk_full::{DiskFullGate, GatePass};
 use crate::hard_links::HardLinks;
 use crate::in_flight::InFlight;
-use crate::meter::{Connections, Meter};
+use crate::meter::{ConnectionStates, Meter};
 use crate::open_files::OpenFiles;
 use crate::options::{CopyOptions, EndPair, OtherSource};
 use crate::queue::Queue;
@@ -284,14 +284,14 @@ impl<'a> Run<'a> {
     }
 
     /// The destination has the entry.
-    pub(crate) fn confirm(&self, entry: &Entry, proof: Proof) {
+    pub(crate) fn confirm(&self, entry: &Entry, proof: ConfirmedBy) {
         if let Some(confirmed) = &self.confirmed {
             confirmed.add(entry, proof).unwrap_or_else(|error| self.abort(error));
         }
     }
 
     /// The destination has the entry as a further name of the one at `to`.
-    pub(crate) fn confirm_link(&self, entry: &Entry, to: &RelPath, proof: Proof) {
+    pub(crate) fn confirm_link(&self, entry: &Entry, to: &RelPath, proof: ConfirmedBy) {
         if let Some(confirmed) = &self.confirmed {
             confirmed.add_link(entry, to, proof).unwrap_or_else(|error| self.abort(error));
         }
@@ -300,9 +300,9 @@ impl<'a> Run<'a> {
     /// Waits while the destination is full. `false` if the run has ended.
     pub(crate) fn wait_for_space(&self) -> bool {
         match self.disk_full.pass(|| self.stopped()) {
-            Pass::Go => true,
-            Pass::Stopped => false,
-            Pass::Over(error) => {
+            GatePass::Go => true,
+            GatePass::Stopped => false,
+            GatePass::Over(error) => {
                 self.abort(error);
                 false
             }
@@ -359,10 +359,10 @@ impl<'a> Run<'a> {
     }
 
     /// The state of the connections, if there are any.
-    pub(crate) fn connections(&self) -> Connections {
+    pub(crate) fn connections(&self) -> ConnectionStates {
         let (from, to) = (self.source.streams(), self.sink.streams());
         let (received, sent) = (self.source.traffic(), self.sink.traffic());
-        Connections {
+        ConnectionStates {
             streams: from + to,
             reads: from > 0,
             writes: to > 0,

@@ -3,7 +3,7 @@
 use haul_core::event::{Action, Content, Done};
 use haul_core::{Changes, Entry, Error, HardLink, RelPath};
 
-use crate::deferred::{Deferred, Waiting, list_error};
+use crate::deferred::{Deferred, WaitingEntries, list_error};
 use crate::make_links::make_links;
 use crate::offer::would_copy;
 use crate::pipeline::pipeline;
@@ -38,7 +38,7 @@ pub(crate) fn copy_deferred(run: &Run<'_>, deferred: &Deferred, pruned: &Pruned,
 }
 
 /// Reports, in a dry run, the actions of a real run on the deferred entries.
-fn report_deferred(run: &Run<'_>, waiting: &Waiting, pruned: &Pruned) -> std::io::Result<()> {
+fn report_deferred(run: &Run<'_>, waiting: &WaitingEntries, pruned: &Pruned) -> std::io::Result<()> {
     let dir_stays = |path: &RelPath| pruned.refused.is_some() || pruned.blocked.contains(path);
     waiting.entries.forwards(|some: Vec<(Entry, Error)>| -> std::io::Result<()> {
         for (entry, error) in some {

@@ -12,12 +12,12 @@ use haul_spool::Spool;
 use crate::answers::one_each;
 use crate::cancel::Cancel;
 use crate::changes::MetadataChanges;
-use crate::expected::Expected;
+use crate::expected::ExpectedEntries;
 use crate::hash::{Algorithm, HashLine};
 use crate::inspect::{Inspection, reading};
-use crate::listed::Listed;
-use crate::metadata_comparer::{MetadataComparer, Pair};
-use crate::meter::Meter;
+use crate::listed::ListedEntries;
+use crate::metadata_comparer::{EntryPair, MetadataComparer};
+use crate::meter::{Meter, Silent};
 use crate::options::Paths;
 use crate::page_report::report_pages;
 use crate::path_list::{PathList, common_dirs};
@@ -45,7 +45,7 @@ pub struct VerifyOptions {
 
 /// A difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Checked {
+pub enum VerifyDifference {
     /// The destination does not have the entry.
     Missing(RelPath),
     /// The entry differs, as the text explains.
@@ -70,13 +70,13 @@ pub fn verify(
     source: &dyn Source,
     destination: &dyn Source,
     mut options: VerifyOptions,
-    found: &mut dyn FnMut(Checked),
+    found: &mut dyn FnMut(VerifyDifference),
     reporter: &dyn Reporter,
     cancel: &Cancel,
 ) -> Report {
     let meter = Meter::new(reporter);
     let files_from = options.files_from.take();
-    let lists = Listed::new(source, &options.scan.rules).and_then(|listed| {
+    let lists = ListedEntries::new(source, &options.scan.rules).and_then(|listed| {
         let paths = files_from.map(|list| read_list(list, &listed, &meter, cancel)).transpose()?;
         Ok((listed, paths))
     });
@@ -87,9 +87,9 @@ pub fn verify(
             return Inspection::report(&meter, cancel);
         }
     };
-    let expected = Expected::new(options.trust, &options.changes);
+    let expected = ExpectedEntries::new(options.trust, &options.changes);
     let metadata = options.metadata.as_deref().map(|sink| MetadataComparer::new(sink, options.links));
-    let ask = |entries: Vec<Entry>, results: &Sender<Checked>| {
+    let ask = |entries: Vec<Entry>, results: &Sender<VerifyDifference>| {
         let metadata = metadata.as_ref();
         let comparison =
             Comparison { meter: &meter, source, destination, expected: &expected, metadata, results };
@@ -128,7 +128,7 @@ pub fn verify(
 /// `Io` if the paths cannot be kept.
 fn read_list(
     mut list: Paths,
-    listed: &Listed<'_>,
+    listed: &ListedEntries<'_>,
     meter: &Meter<'_>,
     cancel: &Cancel,
 ) -> Result<Spool<RelPath>> {
@@ -152,17 +152,17 @@ struct Comparison<'a> {
     meter: &'a Meter<'a>,
     source: &'a dyn Source,
     destination: &'a dyn Source,
-    expected: &'a Expected,
+    expected: &'a ExpectedEntries,
     metadata: Option<&'a MetadataComparer<'a>>,
-    results: &'a Sender<Checked>,
+    results: &'a Sender<VerifyDifference>,
 }
 
 impl Comparison<'_> {
-    fn tell(&self, checked: Checked) {
+    fn tell(&self, checked: VerifyDifference) {
         drop(self.results.send(checked));
     }
 
-    fn report(&self, checked: Checked) {
+    fn report(&self, checked: VerifyDifference) {
         self.meter.count_corrupt();
         self.tell(checked);
     }
@@ -177,8 +177,8 @@ impl Comparison<'_> {
                 Err(error) => self.meter.fail(&entry.path, of_destination(error)),
                 Ok(None) => missing.push(entry),
                 Ok(Some(found)) => match difference(&entry, &found) {
-                    Some(how) => self.report(Checked::Differs(entry.path.clone(), how)),
-                    None => pairs.push(Pair { entry, found }),
+                    Some(how) => self.report(VerifyDifference::Differs(entry.path.clone(), how)),
+                    None => pairs.push(EntryPair { entry, found }),
                 },
             }
         }
@@ -200,14 +200,14 @@ impl Comparison<'_> {
             if is_refused {
                 self.meter.totals().left += 1;
             } else {
-                self.report(Checked::Missing(entry.path.clone()));
+                self.report(VerifyDifference::Missing(entry.path.clone()));
             }
         }
         Ok(())
     }
 
     /// Compares content and metadata at the same time.
-    fn compare_pairs(&self, pairs: Vec<Pair>) -> Result<()> {
+    fn compare_pairs(&self, pairs: Vec<EntryPair>) -> Result<()> {
         let files = pairs.iter().filter(|pair| pair.entry.is_file());
         let paths: Vec<RelPath> = files.map(|pair| pair.entry.path.clone()).collect();
         let compare_metadata = || match self.metadata {
@@ -238,7 +238,7 @@ impl Comparison<'_> {
     /// Counts and reports the outcome of one comparison.
     fn settle(
         &self,
-        pair: Pair,
+        pair: EntryPair,
         changes: Result<Changes>,
         content: Option<(Result<Digest>, Result<Digest>)>,
     ) {
@@ -252,7 +252,7 @@ impl Comparison<'_> {
                 if !words.is_empty() {
                     how.push_str(&format!("; also {}", words.join(", ")));
                 }
-                return self.report(Checked::Differs(path.clone(), how));
+                return self.report(VerifyDifference::Differs(path.clone(), how));
             }
             Some((Ok(_), Ok(_))) | None => {}
         }
@@ -260,8 +260,8 @@ impl Comparison<'_> {
             Err(error) => self.meter.fail(path, of_destination(error)),
             Ok(changes) if changes.is_empty() => self.meter.totals().same(pair.entry.len),
             Ok(changes) => {
-                let Pair { entry: source, found } = pair;
-                self.tell(Checked::Metadata { changes, source, destination: Box::new(found) });
+                let EntryPair { entry: source, found } = pair;
+                self.tell(VerifyDifference::Metadata { changes, source, destination: Box::new(found) });
             }
         }
     }
@@ -310,12 +310,12 @@ fn same_length<T>(answers: Vec<T>, len: usize) -> Result<Vec<T>> {
 /// Reports the entries of the destination that the source does not have.
 fn find_extra(
     meter: &Meter<'_>,
-    listed: &Listed<'_>,
+    listed: &ListedEntries<'_>,
     destination: &dyn Source,
     scan: &ScanOptions,
     dirs: Option<&Spool<RelPath>>,
     cancel: &Cancel,
-    found: &mut dyn FnMut(Checked),
+    found: &mut dyn FnMut(VerifyDifference),
 ) {
     // Extra entries are not part of the source, so the totals of the run do not count them.
     let own_meter = Meter::new(&Silent);
@@ -331,7 +331,7 @@ fn find_extra(
         Ok(())
     };
     let mut take = |path| {
-        found(Checked::Extra(path));
+        found(VerifyDifference::Extra(path));
         Ok(())
     };
     Inspection { meter: &own_meter, source: destination, scan, listed: dirs, cancel, streams: 0 }
@@ -341,19 +341,12 @@ fn find_extra(
     }
 }
 
-/// Drops all events.
-struct Silent;
-
-impl Reporter for Silent {
-    fn event(&self, _event: &haul_core::Event<'_>) {}
-}
-
 /// Compares the files that a manifest names with `destination`. Calls `found` for each difference.
 pub fn check_manifest(
     lines: &mut dyn Iterator<Item = Result<HashLine>>,
     destination: &dyn Source,
     algorithm: Algorithm,
-    found: &mut dyn FnMut(Checked),
+    found: &mut dyn FnMut(VerifyDifference),
     reporter: &dyn Reporter,
     cancel: &Cancel,
 ) -> Report {
@@ -392,7 +385,7 @@ fn check_lines(
     wanted: Vec<HashLine>,
     destination: &dyn Source,
     algorithm: Algorithm,
-    found: &mut dyn FnMut(Checked),
+    found: &mut dyn FnMut(VerifyDifference),
     meter: &Meter<'_>,
 ) -> Result<()> {
     let paths: Vec<RelPath> = wanted.iter().map(|line| line.path.clone()).collect();
@@ -402,11 +395,11 @@ fn check_lines(
             Ok(digest) if digest == wanted => meter.totals().same += 1,
             Ok(digest) => {
                 meter.count_corrupt();
-                found(Checked::Differs(path, format!("digest {digest} instead of {wanted}")));
+                found(VerifyDifference::Differs(path, format!("digest {digest} instead of {wanted}")));
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 meter.count_corrupt();
-                found(Checked::Missing(path));
+                found(VerifyDifference::Missing(path));
             }
             Err(error) => meter.fail(&path, error),
         }

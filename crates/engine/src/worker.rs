@@ -7,12 +7,12 @@ use std::time::Instant;
 use crossbeam_channel::Sender;
 use haul_core::{Batch, Error, ErrorKind, Outcome, Result, Retry, Side, SliceData, WriteDone};
 
-use crate::bottleneck::Activity;
+use crate::bottleneck::WorkerActivity;
 use crate::queue::Work;
 use crate::run::Run;
 
 /// A message to the ledger: the outcomes of a batch.
-pub(crate) struct Settled {
+pub(crate) struct SettledBatch {
     pub(crate) batch: Arc<Batch>,
     /// One for each slice.
     pub(crate) outcomes: Vec<Result<Outcome>>,
@@ -21,14 +21,14 @@ pub(crate) struct Settled {
 }
 
 /// Works until the queue is closed. Sends the outcomes of each batch to `settled`. `number` counts the workers from 0.
-pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
+pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<SettledBatch>) {
     // A run that stops closes the queue a moment later. No work begins in between.
     while !run.stopped()
         && let Some(Work { batch, pages }) = run.queue.take(number, |batch| run.in_flight.add(batch))
     {
         let matched = Arc::new(AtomicU64::new(0));
         let pending =
-            Pending { settled: settled.clone(), batch: Some(batch.clone()), matched: matched.clone() };
+            PendingBatch { settled: settled.clone(), batch: Some(batch.clone()), matched: matched.clone() };
         let done: WriteDone = Box::new(move |outcomes| pending.settle(outcomes));
         if !run.wait_for_space() {
             let error = Error::new(ErrorKind::Cancelled, Side::Local, "copy", "the run was stopped");
@@ -41,14 +41,14 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
             let (seconds, now) = (begun.elapsed().as_secs_f64(), run.meter.seconds());
             run.meter.outlook.sent_batch(&batch, seconds, now);
         };
-        let fetching = run.sink_caps.fetches.then(|| run.meter.bottleneck.begin(Activity::Writing));
+        let fetching = run.sink_caps.fetches.then(|| run.meter.bottleneck.begin(WorkerActivity::Writing));
         let unfetched = if run.sink_caps.fetches { run.sink.fetch(&batch, done) } else { Some(done) };
         drop(fetching);
         let Some(done) = unfetched else {
             sent();
             continue;
         };
-        let reading = run.meter.bottleneck.begin(Activity::Reading);
+        let reading = run.meter.bottleneck.begin(WorkerActivity::Reading);
         let read = match &pages {
             Some(pages) => run.source.read_changed(&batch, pages),
             None => run.source.read(&batch),
@@ -61,7 +61,7 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
             Ok(data) => {
                 let same = data.slices.iter().flatten().map(SliceData::same_len).sum();
                 matched.store(same, Ordering::Relaxed);
-                let _writing = run.meter.bottleneck.begin(Activity::Writing);
+                let _writing = run.meter.bottleneck.begin(WorkerActivity::Writing);
                 run.sink.write(data, done);
             }
             Err(error) => {
@@ -78,13 +78,13 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<Settled>) {
 
 /// A batch that was taken and is not settled. The ledger waits for every batch, so one that is dropped unsettled, as by
 /// a panic, has failed.
-struct Pending {
-    settled: Sender<Settled>,
+struct PendingBatch {
+    settled: Sender<SettledBatch>,
     batch: Option<Arc<Batch>>,
     matched: Arc<AtomicU64>,
 }
 
-impl Pending {
+impl PendingBatch {
     fn settle(mut self, outcomes: Vec<Result<Outcome>>) {
         self.send(outcomes);
     }
@@ -93,12 +93,12 @@ impl Pending {
         if let Some(batch) = self.batch.take() {
             let matched = self.matched.load(Ordering::Relaxed);
             // The ledger may be gone, as an interrupted run waits only for a while.
-            drop(self.settled.send(Settled { batch, outcomes, matched }));
+            drop(self.settled.send(SettledBatch { batch, outcomes, matched }));
         }
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingBatch {
     fn drop(&mut self) {
         let Some(batch) = &self.batch else { return };
         let error = Error::new(ErrorKind::Io, Side::Local, "copy", "the thread that had it ended early");

@@ -52,7 +52,7 @@ pub(crate) struct IndexedFolder {
 /// An entry of a directory at the time of the listing: an [`Entry`] without its path and without owner names, which
 /// depend on the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Seen {
+pub(crate) struct SeenEntry {
     pub(crate) name: ByteBuf,
     kind: EntryKind,
     len: u64,
@@ -68,7 +68,7 @@ pub(crate) struct Seen {
     xattrs: Vec<Xattr>,
 }
 
-impl Seen {
+impl SeenEntry {
     pub(crate) fn of(entry: &Entry) -> Self {
         Self {
             name: ByteBuf::from(entry.path.name()),
@@ -118,11 +118,11 @@ impl Seen {
 
 /// One record in a block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Record {
+pub(crate) enum IndexRecord {
     /// A directory; the next records are in it.
     IndexedFolder(RelPath, IndexedFolder),
     /// An entry in the preceding directory.
-    Seen(Seen),
+    Seen(SeenEntry),
 }
 
 /// The position of a block and its first key.

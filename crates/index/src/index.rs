@@ -8,11 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use haul_core::sync::Mutex;
 use haul_core::{RelPath, Timestamp};
 
-use crate::format::{IndexedFolder, Record, Stamp};
-use crate::known::Known;
+use crate::format::{IndexRecord, IndexedFolder, Stamp};
+use crate::known::KnownDir;
 use crate::recording::{Kept, Recording};
 use crate::sighting::{Seens, Sighting};
-use crate::stored::{Refused, Stored};
+use crate::stored::{IndexRefusal, StoredIndex};
 use crate::writer::Writer;
 
 /// A directory that changed so shortly before its listing may change again without a new time: file systems count in
@@ -25,7 +25,7 @@ pub struct Index {
     source: Vec<u8>,
     dev: u64,
     refresh: Duration,
-    stored: Option<Stored>,
+    stored: Option<StoredIndex>,
     /// Which directories of the file are unchanged, by number.
     same: Mutex<Vec<bool>>,
     kept: Kept,
@@ -52,10 +52,10 @@ impl Index {
     /// used, if so.
     #[must_use]
     pub fn open(path: &Path, source: &[u8], dev: u64, refresh: Duration) -> (Self, Option<String>) {
-        let (stored, refused) = match Stored::open(path, source) {
+        let (stored, refused) = match StoredIndex::open(path, source) {
             Ok(stored) => (Some(stored), None),
-            Err(Refused::Missing) => (None, None),
-            Err(Refused::Because(why)) => (None, Some(why)),
+            Err(IndexRefusal::Missing) => (None, None),
+            Err(IndexRefusal::Because(why)) => (None, Some(why)),
         };
         let folders = stored.as_ref().map_or(0, |stored| stored.footer.folders);
         let index = Self {
@@ -75,7 +75,7 @@ impl Index {
     }
 
     /// The directory at `path`, if it is in the index with an equal stamp.
-    pub fn folder(&self, path: &RelPath, stamp: &Stamp) -> Option<Known<'_>> {
+    pub fn folder(&self, path: &RelPath, stamp: &Stamp) -> Option<KnownDir<'_>> {
         let stored = self.stored.as_ref()?;
         let found = stored.folder(path).ok()??;
         let age = u64::try_from(now().sec.checked_sub(found.folder.read)?).ok()?;
@@ -86,7 +86,7 @@ impl Index {
         *self.same.lock().get_mut(usize::try_from(found.number).ok()?)? = true;
         self.from_index.fetch_add(1, Ordering::Relaxed);
         self.oldest.fetch_max(age, Ordering::Relaxed);
-        Some(Known { stored, found, path: path.clone(), dev: self.dev })
+        Some(KnownDir { stored, found, path: path.clone(), dev: self.dev })
     }
 
     /// The stamp with its device's number in the file. If devices were renumbered, those other than the root's are
@@ -170,9 +170,9 @@ impl Index {
         let mut number = 0;
         let mut taking = false;
         let before = self.stored.as_ref();
-        for record in before.map(Stored::records).transpose()?.into_iter().flatten() {
+        for record in before.map(StoredIndex::records).transpose()?.into_iter().flatten() {
             match record? {
-                Record::IndexedFolder(path, folder) => {
+                IndexRecord::IndexedFolder(path, folder) => {
                     while next_new.as_ref().is_some_and(|(new, _)| *new < path) {
                         next_new = write_folder(&mut writer, &mut new, next_new)?;
                     }
@@ -185,11 +185,11 @@ impl Index {
                         writer.folder(path, IndexedFolder { stamp, ..folder })?;
                     }
                 }
-                Record::Seen(mut seen) if taking => {
+                IndexRecord::Seen(mut seen) if taking => {
                     seen.renumber(before.map_or(self.dev, |before| before.footer.dev), self.dev);
                     writer.seen(seen)?;
                 }
-                Record::Seen(_) => {}
+                IndexRecord::Seen(_) => {}
             }
         }
         while next_new.is_some() {

@@ -4,17 +4,17 @@ use std::io;
 
 use haul_core::{Entry, RelPath};
 
-use crate::stored::{Found, Stored};
+use crate::stored::{IndexedDir, StoredIndex};
 
 /// A directory with the same names as before.
-pub struct Known<'a> {
-    pub(crate) stored: &'a Stored,
-    pub(crate) found: Found,
+pub struct KnownDir<'a> {
+    pub(crate) stored: &'a StoredIndex,
+    pub(crate) found: IndexedDir,
     pub(crate) path: RelPath,
     pub(crate) dev: u64,
 }
 
-impl Known<'_> {
+impl KnownDir<'_> {
     /// The number of names in it that are not part of the source.
     #[must_use]
     pub fn hidden(&self) -> u64 {

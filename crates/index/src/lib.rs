@@ -24,6 +24,6 @@ mod tests;
 
 pub use format::Stamp;
 pub use index::{Index, Use};
-pub use known::Known;
+pub use known::KnownDir;
 pub use name::name_of;
 pub use recording::Recording;

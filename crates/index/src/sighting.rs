@@ -6,7 +6,7 @@ use std::io;
 use haul_core::RelPath;
 use serde::{Deserialize, Serialize};
 
-use crate::format::{IndexedFolder, Seen};
+use crate::format::{IndexedFolder, SeenEntry};
 
 /// A directory, or an entry seen in one; sorted as in the file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub(crate) struct Sighting {
 pub(crate) enum What {
     /// The directory was recorded completely.
     Whole(IndexedFolder),
-    Seen(Seen),
+    Seen(SeenEntry),
 }
 
 impl Sighting {
@@ -67,7 +67,7 @@ impl<I: Iterator<Item = io::Result<Sighting>>> Seens<I> {
     }
 
     /// The next entry of this directory.
-    pub(crate) fn next_in(&mut self, folder: &RelPath) -> io::Result<Option<Seen>> {
+    pub(crate) fn next_in(&mut self, folder: &RelPath) -> io::Result<Option<SeenEntry>> {
         let here = |found: &io::Result<Sighting>| match found {
             Ok(found) => found.folder == *folder && matches!(found.what, What::Seen(_)),
             Err(_) => true,

@@ -8,31 +8,31 @@ use std::path::Path;
 
 use haul_core::{Entry, RelPath};
 
-use crate::format::{Footer, IndexedFolder, MAGIC, MAX_BLOCK, Record, TRAILER};
+use crate::format::{Footer, IndexRecord, IndexedFolder, MAGIC, MAX_BLOCK, TRAILER};
 
 /// Why a file is not used.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum IndexRefusal {
     /// There is none.
     Missing,
     /// For this reason.
     Because(String),
 }
 
-impl From<io::Error> for Refused {
+impl From<io::Error> for IndexRefusal {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::NotFound { Self::Missing } else { Self::Because(error.to_string()) }
     }
 }
 
 /// An open, verified index.
-pub(crate) struct Stored {
+pub(crate) struct StoredIndex {
     file: File,
     pub(crate) footer: Footer,
 }
 
 /// A directory in the index.
-pub(crate) struct Found {
+pub(crate) struct IndexedDir {
     pub(crate) folder: IndexedFolder,
     /// Directories before it.
     pub(crate) number: u64,
@@ -50,10 +50,10 @@ fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the index is damaged")
 }
 
-impl Stored {
+impl StoredIndex {
     /// Opens the index of `source` and verifies all of it.
-    pub(crate) fn open(path: &Path, source: &[u8]) -> Result<Self, Refused> {
-        let bad = || Refused::Because("it is damaged, or no index".to_owned());
+    pub(crate) fn open(path: &Path, source: &[u8]) -> Result<Self, IndexRefusal> {
+        let bad = || IndexRefusal::Because("it is damaged, or no index".to_owned());
         // Opening a pipe would block.
         if !path.metadata()?.is_file() {
             return Err(bad());
@@ -69,7 +69,7 @@ impl Stored {
         if magic != *MAGIC {
             let ours = magic[..7] == MAGIC[..7];
             return Err(if ours {
-                Refused::Because("another version of haul wrote it".to_owned())
+                IndexRefusal::Because("another version of haul wrote it".to_owned())
             } else {
                 bad()
             });
@@ -85,7 +85,7 @@ impl Stored {
         let footer = Self::footer(&file, len)?.ok_or_else(bad)?;
         if *footer.source != *source {
             let other = haul_core::path::printable(&footer.source);
-            return Err(Refused::Because(format!("it is of another source, {other}")));
+            return Err(IndexRefusal::Because(format!("it is of another source, {other}")));
         }
         Ok(Self { file, footer })
     }
@@ -132,17 +132,17 @@ impl Stored {
     }
 
     /// Looks up the directory at `path`.
-    pub(crate) fn folder(&self, path: &RelPath) -> io::Result<Option<Found>> {
+    pub(crate) fn folder(&self, path: &RelPath) -> io::Result<Option<IndexedDir>> {
         let Some(block) = self.block_of(path, None) else { return Ok(None) };
         let mut number = self.footer.blocks[block].folders;
         let mut records =
-            Records { stored: self, bytes: self.block(block)?, at: Position { block, offset: 0 } };
+            IndexRecords { stored: self, bytes: self.block(block)?, at: Position { block, offset: 0 } };
         while records.at.block == block
             && let Some(record) = records.next()
         {
-            if let Record::IndexedFolder(found, folder) = record? {
+            if let IndexRecord::IndexedFolder(found, folder) = record? {
                 if found == *path {
-                    return Ok(Some(Found { folder, number, at: records.at }));
+                    return Ok(Some(IndexedDir { folder, number, at: records.at }));
                 }
                 number += 1;
             }
@@ -151,14 +151,14 @@ impl Stored {
     }
 
     /// The entries of a directory.
-    pub(crate) fn entries(&self, path: &RelPath, found: &Found) -> io::Result<Entries<'_>> {
-        let records = Records { stored: self, bytes: self.block(found.at.block)?, at: found.at };
+    pub(crate) fn entries(&self, path: &RelPath, found: &IndexedDir) -> io::Result<Entries<'_>> {
+        let records = IndexRecords { stored: self, bytes: self.block(found.at.block)?, at: found.at };
         Ok(Entries { records, folder: path.clone() })
     }
 
     /// All records from the beginning.
-    pub(crate) fn records(&self) -> io::Result<Records<'_>> {
-        Ok(Records { stored: self, bytes: self.block(0)?, at: Position { block: 0, offset: 0 } })
+    pub(crate) fn records(&self) -> io::Result<IndexRecords<'_>> {
+        Ok(IndexRecords { stored: self, bytes: self.block(0)?, at: Position { block: 0, offset: 0 } })
     }
 
     /// Which of these names are in the directory. Adjacent names share a lookup.
@@ -182,16 +182,16 @@ impl Stored {
         let mut names = HashSet::new();
         let mut within = self.footer.blocks[block].folder == *folder;
         let mut records =
-            Records { stored: self, bytes: self.block(block)?, at: Position { block, offset: 0 } };
+            IndexRecords { stored: self, bytes: self.block(block)?, at: Position { block, offset: 0 } };
         while records.at.block == block
             && let Some(record) = records.next()
         {
             match record? {
-                Record::IndexedFolder(found, _) => within = found == *folder,
-                Record::Seen(seen) if within => {
+                IndexRecord::IndexedFolder(found, _) => within = found == *folder,
+                IndexRecord::Seen(seen) if within => {
                     names.insert(seen.name.into_vec());
                 }
-                Record::Seen(_) => {}
+                IndexRecord::Seen(_) => {}
             }
         }
         Ok(names)
@@ -199,15 +199,15 @@ impl Stored {
 }
 
 /// Records in sequence.
-pub(crate) struct Records<'a> {
-    stored: &'a Stored,
+pub(crate) struct IndexRecords<'a> {
+    stored: &'a StoredIndex,
     bytes: Vec<u8>,
     /// The position of the next record: in the next block, if this one is exhausted.
     at: Position,
 }
 
-impl Iterator for Records<'_> {
-    type Item = io::Result<Record>;
+impl Iterator for IndexRecords<'_> {
+    type Item = io::Result<IndexRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.bytes.get(self.at.offset..).unwrap_or_default();
@@ -235,7 +235,7 @@ impl Iterator for Records<'_> {
 
 /// The entries of one directory.
 pub(crate) struct Entries<'a> {
-    records: Records<'a>,
+    records: IndexRecords<'a>,
     folder: RelPath,
 }
 
@@ -245,8 +245,8 @@ impl Iterator for Entries<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         match self.records.next()? {
             Err(error) => Some(Err(error)),
-            Ok(Record::IndexedFolder(..)) => None,
-            Ok(Record::Seen(seen)) => Some(seen.entry(&self.folder).ok_or_else(damaged)),
+            Ok(IndexRecord::IndexedFolder(..)) => None,
+            Ok(IndexRecord::Seen(seen)) => Some(seen.entry(&self.folder).ok_or_else(damaged)),
         }
     }
 }

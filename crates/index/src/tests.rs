@@ -5,13 +5,13 @@ use std::time::Duration;
 use haul_core::{Entry, EntryKind, RelPath, Timestamp};
 
 use crate::index::now;
-use crate::stored::Stored;
+use crate::stored::StoredIndex;
 use crate::{Index, Stamp, Use};
 
 const DEV: u64 = 7;
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
 
-struct Case {
+struct IndexTest {
     dir: tempfile::TempDir,
 }
 
@@ -32,7 +32,7 @@ fn entry(folder: &RelPath, name: &str, len: u64) -> Entry {
     entry
 }
 
-impl Case {
+impl IndexTest {
     fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap() }
     }
@@ -91,11 +91,11 @@ fn expected(name: &str, files: u64) -> Option<Vec<Entry>> {
 
 #[test]
 fn entries_of_unchanged_directories_come_from_the_index() {
-    let case = Case::new();
+    let case = IndexTest::new();
     let folders = [("", 3), ("a", 0), ("a/b", 5000), ("a-b", 2), ("c", 20_000), ("d/e", 1)];
     case.saved(&folders);
     let index = case.open();
-    let stored = Stored::open(&case.file(), b"/src").unwrap();
+    let stored = StoredIndex::open(&case.file(), b"/src").unwrap();
     assert!(stored.footer.blocks.len() > 5, "large folders are in several blocks");
     for (ino, (name, files)) in folders.into_iter().enumerate() {
         assert!(entries_of(&index, name, ino as u64) == expected(name, files), "{name}");
@@ -112,7 +112,7 @@ fn entries_of_unchanged_directories_come_from_the_index() {
 
 #[test]
 fn names_are_known_in_unchanged_directories() {
-    let case = Case::new();
+    let case = IndexTest::new();
     case.saved(&[("a", 10), ("b", 20_000)]);
     let index = case.open();
     let paths: Vec<_> = ["a/00003", "a/none", "b/00000", "b/19999", "b/7", "b/09999", ""].map(path).to_vec();
@@ -123,7 +123,7 @@ fn names_are_known_in_unchanged_directories() {
 
 #[test]
 fn changed_directories_are_replaced_and_the_others_kept() {
-    let case = Case::new();
+    let case = IndexTest::new();
     case.saved(&[("a", 3), ("b", 3), ("c", 3), ("gone", 3)]);
     let index = case.open();
     assert!(entries_of(&index, "a", 0).is_some() && entries_of(&index, "c", 2).is_some());
@@ -152,7 +152,7 @@ fn changed_directories_are_replaced_and_the_others_kept() {
 
 #[test]
 fn an_index_is_written_only_after_a_complete_scan_with_news() {
-    let case = Case::new();
+    let case = IndexTest::new();
     let index = case.open();
     see(&index, "a", 0, 1);
     index.save().unwrap();
@@ -168,7 +168,7 @@ fn an_index_is_written_only_after_a_complete_scan_with_news() {
 
 #[test]
 fn a_recently_changed_directory_is_not_trusted() {
-    let case = Case::new();
+    let case = IndexTest::new();
     let index = case.open();
     let now = now();
     for (mtime, ctime) in [(now, stamp(0).ctime), (stamp(0).mtime, now)] {
@@ -182,7 +182,7 @@ fn a_recently_changed_directory_is_not_trusted() {
 
 #[test]
 fn an_old_listing_is_not_used() {
-    let case = Case::new();
+    let case = IndexTest::new();
     case.saved(&[("a", 1)]);
     let (index, _) = case.open_at(DEV, Duration::ZERO);
     assert_eq!(entries_of(&index, "a", 0), None);
@@ -190,7 +190,7 @@ fn an_old_listing_is_not_used() {
 
 #[test]
 fn a_remounted_file_system_is_recognized() {
-    let case = Case::new();
+    let case = IndexTest::new();
     case.saved(&[("a", 2)]);
     let (index, _) = case.open_at(99, WEEK);
     let known = index.folder(&path("a"), &Stamp { dev: 99, ..stamp(0) }).unwrap();
@@ -204,7 +204,7 @@ fn a_remounted_file_system_is_recognized() {
 
 #[test]
 fn damaged_and_foreign_files_are_not_used() {
-    let case = Case::new();
+    let case = IndexTest::new();
     case.saved(&[("a", 2000)]);
     let whole = fs::read(case.file()).unwrap();
     let why = |bytes: &[u8]| {
@@ -230,7 +230,7 @@ fn damaged_and_foreign_files_are_not_used() {
 /// Any file with a correct hash is read within bounds, and reading ends.
 #[test]
 fn no_bytes_do_harm() {
-    let case = Case::new();
+    let case = IndexTest::new();
     case.saved(&[("", 3), ("a", 200), ("a/b", 1000)]);
     let whole = fs::read(case.file()).unwrap();
     let body = whole.len() - 32;

@@ -8,7 +8,7 @@ use haul_core::RelPath;
 use serde_bytes::ByteBuf;
 use tempfile::NamedTempFile;
 
-use crate::format::{BLOCK, Footer, IndexBlock, IndexedFolder, MAGIC, Record, Seen};
+use crate::format::{BLOCK, Footer, IndexBlock, IndexRecord, IndexedFolder, MAGIC, SeenEntry};
 
 /// A file that is being written; removed if it is dropped before its end.
 pub(crate) struct Writer {
@@ -49,18 +49,18 @@ impl Writer {
     /// Adds a directory; paths must ascend.
     pub(crate) fn folder(&mut self, path: RelPath, folder: IndexedFolder) -> io::Result<()> {
         self.folder = path.clone();
-        self.record(None, &Record::IndexedFolder(path, folder))?;
+        self.record(None, &IndexRecord::IndexedFolder(path, folder))?;
         self.footer.folders += 1;
         Ok(())
     }
 
     /// Adds an entry of the last directory; names must ascend.
-    pub(crate) fn seen(&mut self, seen: Seen) -> io::Result<()> {
+    pub(crate) fn seen(&mut self, seen: SeenEntry) -> io::Result<()> {
         let name = self.begin.is_none().then(|| seen.name.clone());
-        self.record(name, &Record::Seen(seen))
+        self.record(name, &IndexRecord::Seen(seen))
     }
 
-    fn record(&mut self, name: Option<ByteBuf>, record: &Record) -> io::Result<()> {
+    fn record(&mut self, name: Option<ByteBuf>, record: &IndexRecord) -> io::Result<()> {
         if self.begin.is_none() {
             self.begin = Some((self.folder.clone(), name, self.footer.folders));
         }

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use haul_core::location::{SmbServer, SshHost};
 use haul_core::{
-    BufferPool, Error, ErrorKind, Links, Location, ObjectPlace, Ops, PageChecks, Place, Result, Side, Sink,
-    SinkOptions, Source, SourceOptions,
+    BufferPool, Error, ErrorKind, Links, Location, Note, ObjectPlace, Ops, PageChecks, Place, Result, Side,
+    Sink, SinkOptions, Source, SourceOptions,
 };
 use haul_engine::MetadataChanges;
 use haul_index::Index;
@@ -21,12 +21,9 @@ use haul_store::{Bill, Detail};
 
 use super::ends_config::EndsConfig;
 use super::errors::usage;
-use super::reach::Reach;
+use super::reach::HostAccess;
 use super::requests::RequestCounts;
 use super::shares;
-
-/// Receives messages for the user.
-pub type Note = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Called for each new session with a remote haul.
 pub(crate) type OnSession = Box<dyn FnMut(&SshHost, &Arc<Peer>) -> Result<()>>;
@@ -415,7 +412,7 @@ impl Ends {
     }
 
     fn sftp(&self, host: &SshHost) -> Result<Arc<Sftp>> {
-        let Reach { host, peer, .. } = Reach::of(&self.config, host);
+        let HostAccess { host, peer, .. } = HostAccess::of(&self.config, host);
         let limits = haul_sftp::Limits { streams: peer.streams, iops: peer.iops };
         Sftp::connect(&host, &peer.ssh, limits, &self.config.pool, Arc::clone(&self.note))
     }
@@ -423,7 +420,7 @@ impl Ends {
     /// Connects to a remote haul. If the host has none, or one of another version, uploads it with `--bootstrap`. If it
     /// has none, otherwise uses SFTP, unless the user gave the path of haul.
     fn peer(&self, named: &SshHost) -> Result<Remote> {
-        let Reach { host, peer, bootstrap: uploads, haul_named } = Reach::of(&self.config, named);
+        let HostAccess { host, peer, bootstrap: uploads, haul_named } = HostAccess::of(&self.config, named);
         let error = match self.connect(&host, &peer) {
             Ok(peer) => return Ok(Remote::Peer(peer)),
             Err(error) => error,

@@ -1,5 +1,5 @@
 //! A copy from end to end: opens sources and destinations, plans which source goes where, runs the engine on each part
-//! and joins the reports. The command line is one caller: it converts options to a [`Request`] and shows the events
+//! and joins the reports. The command line is one caller: it converts options to a [`JobRequest`] and shows the events
 //! that an [`Observer`] receives.
 //!
 //! Two decisions are made here and nowhere else: which files are compared by blocks (`delta`), and who applies the rate
@@ -36,9 +36,10 @@ mod trust;
 mod unpack;
 mod wildcards;
 
-pub use ends::{Ends, Note};
+pub use ends::Ends;
 pub use ends_config::{EndsConfig, SideOps};
 pub use errors::usage;
+pub use haul_engine::Paths;
 pub use host_config::HostConfig;
 pub use index::IndexRequest;
 pub use merge::merge;
@@ -46,15 +47,15 @@ pub use mistakes::{at_host, not_found};
 pub use observer::Observer;
 pub use part::PartReporter;
 pub use place::{Landing, destination_place, root_name, source_place};
-pub use plan::Paths;
 pub use remove_sources::RemoveSources;
 pub use requests::RequestCounts;
-pub use run::{CopyJob, Outcome, Request};
+pub use run::{CopyJob, JobOutcome, JobRequest};
 pub use share_settings::ShareSettings;
 pub use state::{hosts_dir, logins_dir};
 pub use stream_ends::{PipeProgram, create_file, create_index, find_index, open_file, run_programs};
 pub use trust::TrustRequest;
 pub use unpack::unpack;
 pub use wildcards::{
-    KeyPattern, MatchingPage, OpenSource, each_source, exists_key, is_key_pattern, only_object, open_sources,
+    KeyPattern, MatchingPage, OpenedSource, each_source, exists_key, is_key_pattern, only_object,
+    open_sources,
 };

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use haul_core::{Pressure, Result};
+use haul_core::{Note, Pressure, Result};
 use haul_engine::RateController;
 use haul_local::Nice;
 
-use super::ends::{Ends, Note};
+use super::ends::Ends;
 
 /// Moves the rate controller into `ends`, so that it lives until they are dropped. With `nice`, lowers the priority of this
 /// process, and that of each remote haul when its session opens, and lets the rate controller watch their hosts.

@@ -11,8 +11,8 @@ pub trait Observer: Send + Sync {
     fn in_flight(&self, name: &[u8]);
     /// An entry was handled; in a dry run, would be.
     fn entry(&self, name: &[u8], done: Done<'_>);
-    /// With [`crate::Request::sha256`]: the SHA-256 of a file whose content the run has verified; `None` if it could not
-    /// be computed from that content.
+    /// With [`crate::JobRequest::sha256`]: the SHA-256 of a file whose content the run has verified; `None` if it could
+    /// not be computed from that content.
     fn sha256(&self, _name: &[u8], _digest: Option<Digest>) {}
     /// An entry failed.
     fn failed(&self, name: &[u8], error: &Error);

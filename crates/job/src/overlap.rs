@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use haul_core::filter::{Above, Filter, Rules};
+use haul_core::filter::{Filter, Rules, RulesAbove};
 use haul_core::{Location, Place, PlaceRoot, RelPath, Result};
 
 use super::errors::usage;
@@ -71,7 +71,7 @@ fn compare(source: &Location, from: &Path, to: &Path, rules: &Rules, deletes: bo
 
 /// Files of rules in the tree are not read for this.
 fn is_excluded(below: &Path, rules: &Rules) -> bool {
-    let Ok((filter, top)) = Filter::open(rules, |_| Ok(Above::default())) else { return false };
+    let Ok((filter, top)) = Filter::open(rules, |_| Ok(RulesAbove::default())) else { return false };
     let mut path = RelPath::root();
     for component in below.components() {
         let Ok(next) = path.join(component.as_os_str().as_bytes()) else { return false };

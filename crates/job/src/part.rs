@@ -93,15 +93,15 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Seen(Mutex<Vec<String>>);
+    struct SeenTexts(Mutex<Vec<String>>);
 
-    impl Seen {
+    impl SeenTexts {
         fn add(&self, text: String) {
             self.0.lock().unwrap().push(text);
         }
     }
 
-    impl Observer for Seen {
+    impl Observer for SeenTexts {
         fn progress(&self, progress: &Progress) {
             let Progress { totals, scan_done, eta_seconds, eta_is_lower_bound, .. } = progress;
             self.add(format!("{} {scan_done} {eta_seconds:?} {eta_is_lower_bound}", totals.found));
@@ -133,14 +133,14 @@ mod tests {
         }
     }
 
-    fn reporter(seen: &Seen, listed: bool) -> PartReporter<'_> {
+    fn reporter(seen: &SeenTexts, listed: bool) -> PartReporter<'_> {
         let before = Totals { found: 5, ..Totals::default() };
         PartReporter { observer: seen, root_name: b"src", before, last: false, listed, bill: None }
     }
 
     #[test]
     fn names_and_counts_are_those_of_the_whole() {
-        let seen = Seen::default();
+        let seen = SeenTexts::default();
         let reporter = reporter(&seen, false);
         let path = RelPath::new(b"a").unwrap();
         let digest = Digest([0xab; 32]);
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_failed_line_of_a_list_is_named_by_its_error() {
-        let seen = Seen::default();
+        let seen = SeenTexts::default();
         let error = Error::new(ErrorKind::NotFound, Side::Source, "copy", "no").on("../x");
         let failure = Failure { path: RelPath::root(), error };
         reporter(&seen, true).event(&Event::Failed(&failure));

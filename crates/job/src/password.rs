@@ -15,9 +15,9 @@ const CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 const MOST: usize = 4096;
 
 /// A terminal that does not show typed characters until this is dropped.
-struct Silent<'a>(&'a File, Termios);
+struct HiddenInput<'a>(&'a File, Termios);
 
-impl Drop for Silent<'_> {
+impl Drop for HiddenInput<'_> {
     fn drop(&mut self) {
         let _ = tcsetattr(self.0, OptionalActions::Flush, &self.1);
         let _ = (&mut &*self.0).write_all(b"\n");
@@ -38,7 +38,7 @@ pub(crate) fn ask(question: &str, cancel: &AtomicBool) -> Result<Option<String>>
     if shown.is_err() || tcsetattr(&terminal, OptionalActions::Flush, &silent).is_err() {
         return Ok(None);
     }
-    let _echoes_again = Silent(&terminal, before);
+    let _echoes_again = HiddenInput(&terminal, before);
     // A terminal gives whole lines.
     let mut line = vec![0; MOST];
     let len = loop {

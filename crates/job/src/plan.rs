@@ -9,7 +9,7 @@ use std::thread;
 use haul_core::{
     EntryKind, Error, ErrorKind, Links, Location, Place, RelPath, Result, ScanOptions, Source, Totals,
 };
-use haul_engine::Selection;
+use haul_engine::{PathSelection, Paths};
 
 use super::ends::Ends;
 use super::errors::usage;
@@ -19,11 +19,8 @@ use super::observer::Observer;
 use super::overlap::refuse_overlap;
 use super::place::{Landing, destination_place, dir_place, root_name, source_place};
 use super::relative::{RelativeSources, location_of, place_of, relative_sources};
-use super::siblings::{Group, group, join, split};
+use super::siblings::{SiblingGroup, group, join, split};
 use super::wildcards::{expand, missing};
-
-/// Paths to copy, read while the job runs; an invalid one is an error in its place.
-pub type Paths = Box<dyn Iterator<Item = Result<RelPath>> + Send>;
 
 /// A source that exists, and its path at the destination.
 pub(crate) struct PlannedCopy {
@@ -40,7 +37,7 @@ pub(crate) struct PlannedCopy {
     /// Filters, relative to the root.
     pub(crate) scan: ScanOptions,
     /// The same paths as `paths`, if all of them are known already.
-    pub(crate) selection: Option<Arc<Selection>>,
+    pub(crate) selection: Option<Arc<PathSelection>>,
     /// Only these paths are copied.
     pub(crate) paths: Option<Paths>,
     /// The SRC relative to which a list of failed names can be copied again.
@@ -109,14 +106,16 @@ impl Planner<'_> {
         let landing = Landing { is_dir: true, several: sources.len() > 1, listed: false };
         for group in group(sources) {
             match group {
-                Group::One(source) => planned.extend(self.one(&source, landing, None)?),
+                SiblingGroup::One(source) => planned.extend(self.one(&source, landing, None)?),
                 // The directory that they are in has no part in the transfer, nor have its rules.
-                Group::Siblings { parent, names } if self.scan.rules.are_in_tree() => {
+                SiblingGroup::Siblings { parent, names } if self.scan.rules.are_in_tree() => {
                     for name in &names {
                         planned.extend(self.one(&join(&parent, name), landing, None)?);
                     }
                 }
-                Group::Siblings { parent, names } => self.siblings(&parent, &names, landing, &mut planned)?,
+                SiblingGroup::Siblings { parent, names } => {
+                    self.siblings(&parent, &names, landing, &mut planned)?;
+                }
             }
         }
         Ok(planned)
@@ -237,7 +236,7 @@ impl Planner<'_> {
             place: dir_place(self.destination),
             root_name: Vec::new(),
             scan: self.scan.clone(),
-            selection: Some(Arc::new(Selection::new(&paths))),
+            selection: Some(Arc::new(PathSelection::new(&paths))),
             paths: Some(Box::new(paths.into_iter().map(Ok))),
             retry: Some(at.clone()),
         })

@@ -7,7 +7,7 @@ use super::ends_config::EndsConfig;
 use super::host_config::HostConfig;
 
 /// All that is needed to reach a host.
-pub(crate) struct Reach {
+pub(crate) struct HostAccess {
     /// The host, with its port.
     pub(crate) host: SshHost,
     /// The settings for a remote haul and for ssh.
@@ -18,7 +18,7 @@ pub(crate) struct Reach {
     pub(crate) haul_named: bool,
 }
 
-impl Reach {
+impl HostAccess {
     /// How to reach a host.
     pub(crate) fn of(config: &EndsConfig, host: &SshHost) -> Self {
         let bare = host.destination.rsplit_once('@').map_or(&host.destination[..], |(_, bare)| bare);
@@ -114,7 +114,7 @@ mod tests {
             own("db1", Some(2222), words("ssh -4"), Some("/opt/haul")),
             own("me@db1", None, words("ssh -6"), None),
         ]);
-        let reach = |destination: &str, port| Reach::of(&config, &host(destination, port));
+        let reach = |destination: &str, port| HostAccess::of(&config, &host(destination, port));
         let other = reach("db2", None);
         assert_eq!(
             (other.peer.remote_haul.as_str(), other.host.port, other.haul_named),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_core::{
-    Compare, Error, ErrorKind, Links, Location, Pace, PageChecks, Place, ReferencePurpose, Report, Result,
-    ScanOptions, Side, SinkOptions, Source,
+    Compare, Error, ErrorKind, Links, Location, Note, Pace, PageChecks, Place, ReferencePurpose, Report,
+    Result, ScanOptions, Side, SinkOptions, Source,
 };
 use haul_engine::RateHandle;
 use haul_engine::{
@@ -14,7 +14,7 @@ use haul_engine::{
 };
 
 use super::delta::DeltaPlan;
-use super::ends::{Ends, Note};
+use super::ends::Ends;
 use super::ends_config::EndsConfig;
 use super::index::{IndexRequest, SourceIndex};
 use super::merge::merge;
@@ -24,14 +24,15 @@ use super::nice;
 use super::observer::Observer;
 use super::part::PartReporter;
 use super::place::source_place;
-use super::plan::{Paths, PlannedCopy, Planner};
+use super::plan::{PlannedCopy, Planner};
 use super::remove_sources::{CopiedPart, RemoveSources, check_ends, refuse_one_tree};
 use super::requests::RequestCounts;
 use super::sha256::{Verified, end_to_hash};
 use super::trust::TrustRequest;
+use haul_engine::Paths;
 
 /// A copy or a sync.
-pub struct Request {
+pub struct JobRequest {
     /// Where data is read from.
     pub sources: Vec<Location>,
     /// Where data is written to.
@@ -70,14 +71,14 @@ pub struct Request {
 
 /// A request whose source, index and mount point were checked, before anything was changed or connected.
 pub struct CopyJob {
-    request: Request,
+    request: JobRequest,
     index: Option<SourceIndex>,
     mounted: Option<MountCheck>,
 }
 
 /// How a job ended.
 #[derive(Default)]
-pub struct Outcome {
+pub struct JobOutcome {
     /// The joined report of all parts.
     pub report: Report,
     /// SRC and DST of a command that copies only the failed paths, if there is one.
@@ -95,8 +96,8 @@ impl CopyJob {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] if the source cannot have an index, or was unmounted since the last run.
-    pub fn check(request: Request, listed: bool) -> Result<Self> {
-        let Request { sources, destination, index, delete, .. } = &request;
+    pub fn check(request: JobRequest, listed: bool) -> Result<Self> {
+        let JobRequest { sources, destination, index, delete, .. } = &request;
         let index = match index {
             Some(index) => SourceIndex::resolve(index, sources, destination, listed)?,
             None => None,
@@ -122,10 +123,10 @@ impl CopyJob {
         self,
         config: EndsConfig,
         paths: Option<Paths>,
-        (rate, with_handle): (haul_engine::Plan, impl FnOnce(RateHandle)),
+        (rate, with_handle): (haul_engine::PlannedRate, impl FnOnce(RateHandle)),
         observer: &Arc<dyn Observer>,
         cancel: &Cancel,
-    ) -> Result<Outcome> {
+    ) -> Result<JobOutcome> {
         for ops in [&config.ops.source, &config.ops.destination] {
             ops.until(cancel.flag());
         }
@@ -148,7 +149,7 @@ impl CopyJob {
         }
         nice::watch(controller, request.nice, note, &mut ends)?;
         let sink = SinkOptions { delta: delta.mode, ..request.sink.clone() };
-        let mut runner = Runner {
+        let mut runner = JobRunner {
             ends,
             request: &request,
             sink,
@@ -174,14 +175,14 @@ impl CopyJob {
             expected
         });
         let index = opened.map(|index| index.used());
-        Ok(Outcome { report: runner.report, retry, index, requests, estimate })
+        Ok(JobOutcome { report: runner.report, retry, index, requests, estimate })
     }
 }
 
 /// The state of a running job.
-struct Runner<'a> {
+struct JobRunner<'a> {
     ends: Ends,
-    request: &'a Request,
+    request: &'a JobRequest,
     /// The options of the destination, with the delta mode of this job.
     sink: SinkOptions,
     delta: DeltaPlan,
@@ -198,7 +199,7 @@ struct Runner<'a> {
     copied: Vec<CopiedPart>,
 }
 
-impl Runner<'_> {
+impl JobRunner<'_> {
     /// Copies everything. Returns SRC and DST of a command that copies only the failed paths.
     fn plan_and_copy(&mut self, paths: Option<Paths>) -> Option<String> {
         let planner = Planner {

@@ -14,12 +14,12 @@ use super::ends::Ends;
 use super::part::PartReporter;
 
 /// Files with their BLAKE3 digests, and whether the list could be written.
-type Files = (Spool<(RelPath, Digest)>, std::io::Result<()>);
+type HashedFiles = (Spool<(RelPath, Digest)>, std::io::Result<()>);
 
 /// Passes the events of a part on, and collects the files whose content the run has verified.
 pub(crate) struct Verified<'a> {
     reporter: &'a PartReporter<'a>,
-    files: Mutex<Files>,
+    files: Mutex<HashedFiles>,
 }
 
 impl<'a> Verified<'a> {

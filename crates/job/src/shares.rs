@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use haul_core::location::SmbServer;
 use haul_core::text::Clean;
-use haul_core::{Error, Result, Side};
-use haul_smb::{Credentials, Limits, Login, Smb};
+use haul_core::{Error, Note, Result, Side};
+use haul_smb::{Limits, ShareCredentials, ShareLogin, Smb};
 
 use super::ends_config::EndsConfig;
 use super::errors::usage;
@@ -29,15 +29,17 @@ const FILE: &str = "the file of --smb-credentials";
 pub(crate) fn open(
     config: &EndsConfig,
     server: &SmbServer,
-    note: &Arc<dyn Fn(&str) + Send + Sync>,
+    note: &Note,
     cancel: &AtomicBool,
 ) -> Result<Arc<Smb>> {
     let settings = &config.shares;
     let mut credentials = match &settings.credentials {
-        Some(path) => Credentials::parse(&read(path, FILE)?).map_err(|cause| refused(path, FILE, &cause))?,
+        Some(path) => {
+            ShareCredentials::parse(&read(path, FILE)?).map_err(|cause| refused(path, FILE, &cause))?
+        }
         None => {
             let found = of_environment(&|name| std::env::var(name).ok())?;
-            Credentials { user: found.user.filter(|_| server.user.is_none()), ..found }
+            ShareCredentials { user: found.user.filter(|_| server.user.is_none()), ..found }
         }
     };
     let user = server.user.clone().or_else(|| credentials.user.clone()).filter(|user| !user.is_empty());
@@ -46,7 +48,7 @@ pub(crate) fn open(
         credentials.password = password::ask(&question, cancel)?;
     }
     check(server, &credentials)?;
-    let login = Login {
+    let login = ShareLogin {
         server: server.clone(),
         credentials,
         encrypt: settings.encrypt,
@@ -58,7 +60,7 @@ pub(crate) fn open(
 }
 
 /// Refuses a login that lacks something, or that two users are given for.
-fn check(server: &SmbServer, credentials: &Credentials) -> Result<()> {
+fn check(server: &SmbServer, credentials: &ShareCredentials) -> Result<()> {
     let refused = |cause: &str| Err(usage("log in to", cause).on(server.to_string()));
     let differ = |one: &Option<String>, other: &Option<String>| {
         one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| !one.eq_ignore_ascii_case(other))
@@ -82,7 +84,7 @@ fn is_guest(user: &str) -> bool {
 }
 
 /// User and password of the variables `USER`, `PASSWD` and `PASSWD_FILE`.
-fn of_environment(variable: &dyn Fn(&str) -> Option<String>) -> Result<Credentials> {
+fn of_environment(variable: &dyn Fn(&str) -> Option<String>) -> Result<ShareCredentials> {
     let password = match (variable("PASSWD"), variable("PASSWD_FILE")) {
         (Some(password), _) => Some(password),
         (None, Some(path)) => {
@@ -91,7 +93,7 @@ fn of_environment(variable: &dyn Fn(&str) -> Option<String>) -> Result<Credentia
         }
         (None, None) => None,
     };
-    Ok(Credentials { user: variable("USER"), password, domain: None })
+    Ok(ShareCredentials { user: variable("USER"), password, domain: None })
 }
 
 fn refused(path: &Path, file: &str, cause: &str) -> Error {
@@ -172,7 +174,7 @@ mod tests {
         assert_eq!((read.user.as_deref(), read.password.as_deref()), (Some("me"), Some("from a file")));
         let both = of(&[("PASSWD", "at hand"), ("PASSWD_FILE", file)]).unwrap();
         assert_eq!((both.user, both.password.as_deref()), (None, Some("at hand")));
-        assert_eq!(of(&[]).unwrap(), Credentials::default());
+        assert_eq!(of(&[]).unwrap(), ShareCredentials::default());
     }
 
     #[test]
@@ -184,7 +186,7 @@ mod tests {
             port: None,
             share: "disk".to_owned(),
         };
-        let of = |user: Option<&str>, password: Option<&str>| Credentials {
+        let of = |user: Option<&str>, password: Option<&str>| ShareCredentials {
             user: user.map(str::to_owned),
             password: password.map(str::to_owned),
             domain: None,

@@ -7,7 +7,7 @@ use haul_core::{Location, ObjectPlace, RelPath};
 
 /// Sources that are copied together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Group {
+pub(crate) enum SiblingGroup {
     /// A single source, as given.
     One(Location),
     /// Several sources in one directory.
@@ -20,12 +20,12 @@ pub(crate) enum Group {
 }
 
 /// Groups sources, ordered by the first source of each group.
-pub(crate) fn group(sources: &[Location]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+pub(crate) fn group(sources: &[Location]) -> Vec<SiblingGroup> {
+    let mut groups: Vec<SiblingGroup> = Vec::new();
     let mut at: HashMap<String, (usize, HashSet<RelPath>)> = HashMap::new();
     for source in sources {
         let Some((parent, name)) = split(source) else {
-            groups.push(Group::One(source.clone()));
+            groups.push(SiblingGroup::One(source.clone()));
             continue;
         };
         let key = format!("{parent:?}");
@@ -34,16 +34,16 @@ pub(crate) fn group(sources: &[Location]) -> Vec<Group> {
             continue;
         }
         match groups.get_mut(*place) {
-            Some(Group::Siblings { names, .. }) => names.push(name),
-            _ => groups.push(Group::Siblings { parent, names: vec![name] }),
+            Some(SiblingGroup::Siblings { names, .. }) => names.push(name),
+            _ => groups.push(SiblingGroup::Siblings { parent, names: vec![name] }),
         }
     }
     let single = |group| match group {
-        Group::Siblings { parent, names } => match names.as_slice() {
-            [name] => Group::One(join(&parent, name)),
-            _ => Group::Siblings { parent, names },
+        SiblingGroup::Siblings { parent, names } => match names.as_slice() {
+            [name] => SiblingGroup::One(join(&parent, name)),
+            _ => SiblingGroup::Siblings { parent, names },
         },
-        one @ Group::One(_) => one,
+        one @ SiblingGroup::One(_) => one,
     };
     groups.into_iter().map(single).collect()
 }
@@ -92,8 +92,8 @@ mod tests {
         let sources: Vec<Location> =
             sources.iter().map(|source| Location::parse(source.as_bytes()).unwrap()).collect();
         let show = |group| match group {
-            Group::One(one) => one.to_string(),
-            Group::Siblings { parent, names } => format!("{parent} + {names:?}"),
+            SiblingGroup::One(one) => one.to_string(),
+            SiblingGroup::Siblings { parent, names } => format!("{parent} + {names:?}"),
         };
         group(&sources).into_iter().map(show).collect()
     }

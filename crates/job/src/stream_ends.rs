@@ -9,9 +9,9 @@ use haul_core::{
     Compare, Error, ErrorKind, Links, Location, Place, PlaceRoot, Preserve, Program, RelPath, Result, Side,
     SinkOptions,
 };
-use haul_program::{ProgramSink, ProgramSource, Run};
+use haul_program::{ProgramSink, ProgramSource, RunMode};
 use haul_remote::Peer;
-use haul_streams::get::ReadFile;
+use haul_streams::get::InputFile;
 use haul_streams::index_file::SUFFIX;
 use haul_streams::pipe::Pipe;
 use haul_streams::put::FileTarget;
@@ -32,7 +32,7 @@ fn error(kind: ErrorKind, side: Side, at: &Location, cause: &str) -> Error {
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`] if there is none, [`ErrorKind::Usage`] if it is no regular file; errors of opening.
-pub fn open_file(ends: &mut Ends, at: &Location) -> Result<ReadFile> {
+pub fn open_file(ends: &mut Ends, at: &Location) -> Result<InputFile> {
     let refuse = |kind, cause: &str| error(kind, Side::Source, at, cause);
     let ops = ends.source_ops();
     let source = ends.read(at, &source_place(at), Links::Followed.into(), &ops)?;
@@ -56,7 +56,7 @@ pub fn open_file(ends: &mut Ends, at: &Location) -> Result<ReadFile> {
     entry.check().map_err(|cause| refuse(ErrorKind::Unsupported, cause))?;
     let hashes = matches!(at, Location::Local(_)) || ends.is_peer(at)?;
     let pool = ends.pool().clone();
-    Ok(ReadFile { name: at.to_string(), source, entry: Arc::new(entry), hashes, pool })
+    Ok(InputFile { name: at.to_string(), source, entry: Arc::new(entry), hashes, pool })
 }
 
 /// Opens a file to be written: its folder has to exist.
@@ -118,7 +118,7 @@ fn index_of(at: &Location) -> Location {
 ///
 /// # Errors
 /// As [`open_file`].
-pub fn find_index(ends: &mut Ends, at: &Location) -> Result<Option<ReadFile>> {
+pub fn find_index(ends: &mut Ends, at: &Location) -> Result<Option<InputFile>> {
     match open_file(ends, &index_of(at)) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         other => other.map(Some),
@@ -170,7 +170,7 @@ pub fn run_programs(
     let sink = match peer(ends, into)? {
         Some(peer) => peer.run_consumer(&into.program)?,
         None => {
-            let how = if quietly { Run::Quietly } else { Run::Here };
+            let how = if quietly { RunMode::Quietly } else { RunMode::Here };
             Arc::new(ProgramSink::run(&into.program, how)?)
         }
     };
@@ -178,7 +178,7 @@ pub fn run_programs(
         Some(peer) => peer.run_producer(&from.program, window)?,
         None => {
             let (pool, cancel) = (ends.pool().clone(), Arc::clone(cancel));
-            Arc::new(ProgramSource::run(&from.program, Run::Here, window, &pool, cancel)?)
+            Arc::new(ProgramSource::run(&from.program, RunMode::Here, window, &pool, cancel)?)
         }
     };
     Ok(Pipe { source, sink })

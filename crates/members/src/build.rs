@@ -3,25 +3,25 @@
 use crc_fast::{CrcAlgorithm, checksum_combine};
 use haul_core::SLICE_LEN;
 
-use crate::index::{Fault, Format, Head};
-use crate::record::{Log, Record};
+use crate::index::{IndexFault, MemberHead, StreamFormat};
+use crate::record::{MemberRecord, RecordLog};
 
-/// The algorithm of [`crate::Piece::crc`].
+/// The algorithm of [`crate::MemberPiece::crc`].
 const CRC: CrcAlgorithm = CrcAlgorithm::Crc32IsoHdlc;
 
 /// How the scanner treats the next bytes of a stream.
-pub(crate) enum Step {
+pub(crate) enum ScanStep {
     /// So many bytes to decode.
     Gather(usize),
     /// Content of a member.
-    Payload(Payload),
+    Payload(MemberPayload),
     /// So many bytes without meaning.
     Skip(u64),
 }
 
 /// Writes the records of an index.
-pub(crate) struct Builder {
-    log: Log,
+pub(crate) struct IndexBuilder {
+    log: RecordLog,
     members: u32,
     /// The end of the content so far.
     at: u64,
@@ -38,7 +38,7 @@ struct OpenPiece {
 }
 
 /// The content of a member that comes next in the stream.
-pub(crate) struct Payload {
+pub(crate) struct MemberPayload {
     pub(crate) member: u32,
     /// Where it belongs in the member: offsets and lengths, the next one last.
     pub(crate) runs: Vec<(u64, u64)>,
@@ -46,7 +46,7 @@ pub(crate) struct Payload {
     pub(crate) crc: u32,
 }
 
-impl Payload {
+impl MemberPayload {
     /// Whether all of it has passed. Removes runs without content.
     pub(crate) fn is_over(&mut self) -> bool {
         while self.runs.last().is_some_and(|(_, len)| *len == 0) {
@@ -56,29 +56,34 @@ impl Payload {
     }
 }
 
-impl Builder {
+impl IndexBuilder {
     pub(crate) fn new() -> Self {
-        Self { log: Log::new(), members: 0, at: 0, piece: None }
+        Self { log: RecordLog::new(), members: 0, at: 0, piece: None }
     }
 
-    pub(crate) fn format(&mut self, format: Format) -> Result<(), Fault> {
-        self.log.add(&Record::Format(format))
+    pub(crate) fn format(&mut self, format: StreamFormat) -> Result<(), IndexFault> {
+        self.log.add(&MemberRecord::Format(format))
     }
 
     /// A member begins. Returns its number.
-    pub(crate) fn begin(&mut self, head: Head) -> Result<u32, Fault> {
-        self.log.add(&Record::Begin(head))?;
-        self.members = self.members.checked_add(1).ok_or(Fault::TooMany)?;
+    pub(crate) fn begin(&mut self, head: MemberHead) -> Result<u32, IndexFault> {
+        self.log.add(&MemberRecord::Begin(head))?;
+        self.members = self.members.checked_add(1).ok_or(IndexFault::TooMany)?;
         Ok(self.members - 1)
     }
 
     /// A member is complete.
-    pub(crate) fn end(&mut self, member: u32, len: u64) -> Result<(), Fault> {
-        self.log.add(&Record::End { member, len })
+    pub(crate) fn end(&mut self, member: u32, len: u64) -> Result<(), IndexFault> {
+        self.log.add(&MemberRecord::End { member, len })
     }
 
     /// Takes content from the front of `bytes`, which are at this offset of the stream. Returns how many bytes.
-    pub(crate) fn take(&mut self, payload: &mut Payload, at: u64, bytes: &[u8]) -> Result<usize, Fault> {
+    pub(crate) fn take(
+        &mut self,
+        payload: &mut MemberPayload,
+        at: u64,
+        bytes: &[u8],
+    ) -> Result<usize, IndexFault> {
         let Some((start, left)) = payload.runs.last_mut() else { return Ok(0) };
         let to_cut = SLICE_LEN - *start % SLICE_LEN;
         let len = (*left).min(to_cut).min(bytes.len() as u64);
@@ -102,21 +107,21 @@ impl Builder {
     }
 
     /// Ends the piece. Returns its CRC-32 and its length.
-    fn cut(&mut self) -> Result<(u32, u32), Fault> {
+    fn cut(&mut self) -> Result<(u32, u32), IndexFault> {
         let Some(piece) = self.piece.take() else { return Ok((0, 0)) };
         let OpenPiece { member, start, at, len, crc } = piece;
         let crc = crc.finalize() as u32;
-        self.log.add(&Record::Data { member, gap: at - self.at, start, len, crc })?;
+        self.log.add(&MemberRecord::Data { member, gap: at - self.at, start, len, crc })?;
         self.at = at + u64::from(len);
         Ok((crc, len))
     }
 
     /// The compressed index of a stream of this length, stored in such frames.
-    pub(crate) fn finish(mut self, len: u64, frames: &[u32]) -> Result<Vec<u8>, Fault> {
+    pub(crate) fn finish(mut self, len: u64, frames: &[u32]) -> Result<Vec<u8>, IndexFault> {
         for frame in frames {
-            self.log.add(&Record::Frame(*frame))?;
+            self.log.add(&MemberRecord::Frame(*frame))?;
         }
-        self.log.add(&Record::Stream(len))?;
+        self.log.add(&MemberRecord::Stream(len))?;
         self.log.finish()
     }
 }

@@ -6,20 +6,20 @@ use haul_core::path::printable;
 use haul_core::staging::has_staging_name;
 use haul_core::{EntryKind, RelPath};
 
-use crate::index::{Fault, Format, Index, Member};
+use crate::index::{IndexFault, Member, MemberIndex, StreamFormat};
 
 /// Keeps the last member of each path in tar, as tar does. In xbstream, a path may come once.
 ///
 /// # Errors
 /// Why the members cannot be unpacked.
-pub(crate) fn check(mut index: Index) -> Result<Index, Fault> {
+pub(crate) fn check(mut index: MemberIndex) -> Result<MemberIndex, IndexFault> {
     let mut last: HashMap<RelPath, usize> = HashMap::with_capacity(index.members.len());
     for (at, member) in index.members.iter().enumerate() {
         let path = &member.head.path;
         if has_staging_name(path) {
             return Err(damaged(path, "its name is one of those under which haul stages files"));
         }
-        if last.insert(path.clone(), at).is_some() && index.format == Format::Xbstream {
+        if last.insert(path.clone(), at).is_some() && index.format == StreamFormat::Xbstream {
             return Err(damaged(path, "two files have this name"));
         }
     }
@@ -53,6 +53,6 @@ pub(crate) fn check(mut index: Index) -> Result<Index, Fault> {
     Ok(index)
 }
 
-fn damaged(path: &RelPath, why: &str) -> Fault {
-    Fault::Damaged(0, format!("{}: {why}", printable(path.as_bytes())))
+fn damaged(path: &RelPath, why: &str) -> IndexFault {
+    IndexFault::Damaged(0, format!("{}: {why}", printable(path.as_bytes())))
 }

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 /// The format of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Format {
+pub enum StreamFormat {
     /// xbstream, of Percona XtraBackup and mariadb-backup.
     Xbstream,
     /// tar: ustar, pax or GNU.
     Tar,
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for StreamFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Xbstream => "xbstream",
@@ -26,7 +26,7 @@ impl fmt::Display for Format {
 
 /// Why a stream has no index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum IndexFault {
     /// It is neither xbstream nor tar.
     Unknown,
     /// It is damaged, or has a name that no member may have, at this offset.
@@ -37,7 +37,7 @@ pub enum Fault {
     TooMany,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for IndexFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str("it is neither xbstream nor tar"),
@@ -49,7 +49,7 @@ impl fmt::Display for Fault {
 
 /// The metadata of a member, which the stream has before its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct MemberHead {
     /// Its path.
     pub path: RelPath,
     /// Its kind.
@@ -57,12 +57,12 @@ pub struct Head {
     /// The member that it is another name of (hard link).
     pub link: Option<RelPath>,
     /// Its metadata; xbstream has none.
-    pub metadata: Option<Metadata>,
+    pub metadata: Option<TarMetadata>,
 }
 
 /// The metadata of a member of tar.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Metadata {
+pub struct TarMetadata {
     /// The permission bits.
     pub mode: u32,
     /// Numeric owner.
@@ -77,7 +77,7 @@ pub struct Metadata {
 
 /// A run of the content of a member. It lies in one slice of the member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct MemberPiece {
     /// Its offset in the member.
     pub start: u64,
     /// Its offset in the stream.
@@ -88,7 +88,7 @@ pub struct Piece {
     pub crc: u32,
 }
 
-impl Piece {
+impl MemberPiece {
     /// Whether these bytes have its CRC-32.
     #[must_use]
     pub fn proves(&self, bytes: &[u8]) -> bool {
@@ -105,11 +105,11 @@ pub(crate) fn crc32(bytes: &[u8]) -> u32 {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Its metadata.
-    pub head: Head,
+    pub head: MemberHead,
     /// Its length in bytes.
     pub len: u64,
     /// Its content, ascending; the gaps are holes.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<MemberPiece>,
 }
 
 impl Member {
@@ -122,9 +122,9 @@ impl Member {
 
 /// The members of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Index {
+pub struct MemberIndex {
     /// The format.
-    pub format: Format,
+    pub format: StreamFormat,
     /// The length of the stream in bytes.
     pub len: u64,
     /// The members, in the order of the stream; each path once.

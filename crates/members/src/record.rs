@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use zstd::stream::{read::Decoder, write::Encoder};
 
 use crate::check::check;
-use crate::index::{Fault, Format, Head, Index, Member, Piece};
+use crate::index::{IndexFault, Member, MemberHead, MemberIndex, MemberPiece, StreamFormat};
 
 /// The longest compressed index.
 pub const MAX_PACKED: usize = 64 << 20;
@@ -18,11 +18,11 @@ const MAX_PLAIN: u64 = 256 << 20;
 
 /// A record of an index. A new version of the format has another first record.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Record {
+pub(crate) enum MemberRecord {
     /// The first record.
-    Format(Format),
+    Format(StreamFormat),
     /// A member begins; members are numbered from 0.
-    Begin(Head),
+    Begin(MemberHead),
     /// Content of a member: `gap` bytes of the stream are between it and the content before.
     Data { member: u32, gap: u64, start: u64, len: u32, crc: u32 },
     /// A member is complete.
@@ -34,12 +34,12 @@ pub(crate) enum Record {
 }
 
 /// Collects records.
-pub(crate) struct Log {
+pub(crate) struct RecordLog {
     packed: Option<Encoder<'static, Vec<u8>>>,
     plain: u64,
 }
 
-impl Log {
+impl RecordLog {
     pub(crate) fn new() -> Self {
         // Only a lack of memory prevents it; then there is no index.
         Self { packed: Encoder::new(Vec::new(), 3).ok(), plain: 0 }
@@ -48,14 +48,14 @@ impl Log {
     /// Adds a record.
     ///
     /// # Errors
-    /// [`Fault::TooMany`].
-    pub(crate) fn add(&mut self, record: &Record) -> Result<(), Fault> {
-        let packed = self.packed.as_mut().ok_or(Fault::TooMany)?;
-        let bytes = postcard::to_stdvec(record).map_err(|_| Fault::TooMany)?;
+    /// [`IndexFault::TooMany`].
+    pub(crate) fn add(&mut self, record: &MemberRecord) -> Result<(), IndexFault> {
+        let packed = self.packed.as_mut().ok_or(IndexFault::TooMany)?;
+        let bytes = postcard::to_stdvec(record).map_err(|_| IndexFault::TooMany)?;
         self.plain += bytes.len() as u64;
-        packed.write_all(&bytes).map_err(|_| Fault::TooMany)?;
+        packed.write_all(&bytes).map_err(|_| IndexFault::TooMany)?;
         if self.plain > MAX_PLAIN || packed.get_ref().len() > MAX_PACKED {
-            return Err(Fault::TooMany);
+            return Err(IndexFault::TooMany);
         }
         Ok(())
     }
@@ -63,10 +63,10 @@ impl Log {
     /// The compressed records.
     ///
     /// # Errors
-    /// [`Fault::TooMany`].
-    pub(crate) fn finish(self) -> Result<Vec<u8>, Fault> {
-        let packed = self.packed.ok_or(Fault::TooMany)?.finish().map_err(|_| Fault::TooMany)?;
-        if packed.len() > MAX_PACKED { Err(Fault::TooMany) } else { Ok(packed) }
+    /// [`IndexFault::TooMany`].
+    pub(crate) fn finish(self) -> Result<Vec<u8>, IndexFault> {
+        let packed = self.packed.ok_or(IndexFault::TooMany)?.finish().map_err(|_| IndexFault::TooMany)?;
+        if packed.len() > MAX_PACKED { Err(IndexFault::TooMany) } else { Ok(packed) }
     }
 }
 
@@ -74,7 +74,7 @@ impl Log {
 ///
 /// # Errors
 /// Why the bytes are no index.
-pub fn decode(packed: &[u8]) -> Result<Index, String> {
+pub fn decode(packed: &[u8]) -> Result<MemberIndex, String> {
     let damaged = |_| "it is damaged".to_owned();
     let mut plain = Vec::new();
     let decoder = Decoder::new(packed).map_err(damaged)?;
@@ -82,7 +82,7 @@ pub fn decode(packed: &[u8]) -> Result<Index, String> {
     if plain.len() as u64 > MAX_PLAIN {
         return Err("it is too long".to_owned());
     }
-    let mut reader = Reader::default();
+    let mut reader = RecordReader::default();
     let mut rest = &plain[..];
     while !rest.is_empty() {
         let (record, left) =
@@ -96,8 +96,8 @@ pub fn decode(packed: &[u8]) -> Result<Index, String> {
 
 /// Checks records and joins them.
 #[derive(Default)]
-struct Reader {
-    format: Option<Format>,
+struct RecordReader {
+    format: Option<StreamFormat>,
     members: Vec<(Member, bool)>,
     frames: Vec<u32>,
     /// The end of the content so far.
@@ -105,16 +105,18 @@ struct Reader {
     len: Option<u64>,
 }
 
-impl Reader {
+impl RecordReader {
     /// Takes a record; `None` if it cannot be.
-    fn take(&mut self, record: Record) -> Option<()> {
-        if self.len.is_some() || self.format.is_some() == matches!(record, Record::Format(_)) {
+    fn take(&mut self, record: MemberRecord) -> Option<()> {
+        if self.len.is_some() || self.format.is_some() == matches!(record, MemberRecord::Format(_)) {
             return None;
         }
         match record {
-            Record::Format(format) => self.format = Some(format),
-            Record::Begin(head) => self.members.push((Member { head, len: 0, pieces: Vec::new() }, false)),
-            Record::Data { member, gap, start, len, crc } => {
+            MemberRecord::Format(format) => self.format = Some(format),
+            MemberRecord::Begin(head) => {
+                self.members.push((Member { head, len: 0, pieces: Vec::new() }, false));
+            }
+            MemberRecord::Data { member, gap, start, len, crc } => {
                 let (member, ended) = self.members.get_mut(member as usize)?;
                 let at = self.at.checked_add(gap)?;
                 let end = start.checked_add(u64::from(len))?;
@@ -123,28 +125,28 @@ impl Reader {
                     return None;
                 }
                 member.len = end;
-                member.pieces.push(Piece { start, at, len, crc });
+                member.pieces.push(MemberPiece { start, at, len, crc });
                 self.at = at.checked_add(u64::from(len))?;
             }
-            Record::End { member, len } => {
+            MemberRecord::End { member, len } => {
                 let (member, ended) = self.members.get_mut(member as usize)?;
                 if *ended || len < member.len || len > MAX_FILE_LEN {
                     return None;
                 }
                 (member.len, *ended) = (len, true);
             }
-            Record::Frame(len) => self.frames.push(len),
-            Record::Stream(len) => self.len = Some(len),
+            MemberRecord::Frame(len) => self.frames.push(len),
+            MemberRecord::Stream(len) => self.len = Some(len),
         }
         Some(())
     }
 
-    fn finish(self) -> Option<Index> {
+    fn finish(self) -> Option<MemberIndex> {
         let (format, len) = (self.format?, self.len?);
         if self.at > len || self.members.iter().any(|(_, ended)| !ended) {
             return None;
         }
         let members = self.members.into_iter().map(|(member, _)| member).collect();
-        Some(Index { format, len, members, frames: self.frames })
+        Some(MemberIndex { format, len, members, frames: self.frames })
     }
 }

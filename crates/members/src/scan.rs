@@ -1,24 +1,24 @@
 //! Makes an index of a stream while it passes.
 
-use crate::build::{Builder, Step};
-use crate::index::{Fault, Format};
+use crate::build::{IndexBuilder, ScanStep};
+use crate::index::{IndexFault, StreamFormat};
 use crate::record::decode;
 use crate::tar::{BLOCK, Tar, is_header};
 use crate::xbstream::{FIXED, MAGIC, Xbstream};
 
 /// Recognises the format of a stream, and notes its members.
 pub struct Scanner {
-    decoder: Decoder,
-    builder: Builder,
-    step: Step,
-    /// Bytes of the present [`Step::Gather`].
+    decoder: FormatDecoder,
+    builder: IndexBuilder,
+    step: ScanStep,
+    /// Bytes of the present [`ScanStep::Gather`].
     gathered: Vec<u8>,
     /// The length of the stream so far.
     at: u64,
-    fault: Option<Fault>,
+    fault: Option<IndexFault>,
 }
 
-enum Decoder {
+enum FormatDecoder {
     Unknown,
     Xbstream(Xbstream),
     Tar(Box<Tar>),
@@ -27,9 +27,9 @@ enum Decoder {
 impl Default for Scanner {
     fn default() -> Self {
         Self {
-            decoder: Decoder::Unknown,
-            builder: Builder::new(),
-            step: Step::Gather(FIXED),
+            decoder: FormatDecoder::Unknown,
+            builder: IndexBuilder::new(),
+            step: ScanStep::Gather(FIXED),
             gathered: Vec::new(),
             at: 0,
             fault: None,
@@ -54,7 +54,7 @@ impl Scanner {
 
     /// Why there will be no index, if that is known already.
     #[must_use]
-    pub fn fault(&self) -> Option<&Fault> {
+    pub fn fault(&self) -> Option<&IndexFault> {
         self.fault.as_ref()
     }
 
@@ -62,32 +62,32 @@ impl Scanner {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn finish(self, frames: &[u32]) -> Result<Vec<u8>, Fault> {
+    pub fn finish(self, frames: &[u32]) -> Result<Vec<u8>, IndexFault> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let cut_off = !self.gathered.is_empty() || !matches!(self.step, Step::Gather(_));
+        let cut_off = !self.gathered.is_empty() || !matches!(self.step, ScanStep::Gather(_));
         match &self.decoder {
-            Decoder::Unknown => return Err(Fault::Unknown),
-            Decoder::Xbstream(decoder) => decoder.end(self.at, cut_off)?,
-            Decoder::Tar(decoder) => decoder.end(self.at)?,
+            FormatDecoder::Unknown => return Err(IndexFault::Unknown),
+            FormatDecoder::Xbstream(decoder) => decoder.end(self.at, cut_off)?,
+            FormatDecoder::Tar(decoder) => decoder.end(self.at)?,
         }
         let packed = self.builder.finish(self.at, frames)?;
         // Checks that the index can be read.
-        decode(&packed).map_err(|why| Fault::Damaged(0, why))?;
+        decode(&packed).map_err(|why| IndexFault::Damaged(0, why))?;
         Ok(packed)
     }
 
     /// Takes some bytes of the present step.
-    fn advance(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
+    fn advance(&mut self, bytes: &[u8]) -> Result<usize, IndexFault> {
         match &mut self.step {
-            Step::Gather(wanted) => {
+            ScanStep::Gather(wanted) => {
                 let len = wanted.saturating_sub(self.gathered.len()).min(bytes.len());
                 self.gathered.extend_from_slice(&bytes[..len]);
                 Ok(len)
             }
-            Step::Payload(payload) => self.builder.take(payload, self.at, bytes),
-            Step::Skip(left) => {
+            ScanStep::Payload(payload) => self.builder.take(payload, self.at, bytes),
+            ScanStep::Skip(left) => {
                 let len = (*left).min(bytes.len() as u64);
                 *left -= len;
                 Ok(len as usize)
@@ -96,27 +96,27 @@ impl Scanner {
     }
 
     /// Decodes all complete parts, until a step needs more bytes.
-    fn settle(&mut self) -> Result<(), Fault> {
+    fn settle(&mut self) -> Result<(), IndexFault> {
         loop {
             let next = match &mut self.step {
-                Step::Gather(wanted) if self.gathered.len() < *wanted => return Ok(()),
-                Step::Gather(_) => self.decode()?,
-                Step::Payload(payload) => {
+                ScanStep::Gather(wanted) if self.gathered.len() < *wanted => return Ok(()),
+                ScanStep::Gather(_) => self.decode()?,
+                ScanStep::Payload(payload) => {
                     if !payload.is_over() {
                         return Ok(());
                     }
                     let crc = payload.crc;
                     match &mut self.decoder {
-                        Decoder::Xbstream(decoder) => decoder.payload_over(crc, self.at)?,
-                        Decoder::Tar(decoder) => decoder.payload_over(&mut self.builder)?,
-                        Decoder::Unknown => return Err(Fault::Unknown),
+                        FormatDecoder::Xbstream(decoder) => decoder.payload_over(crc, self.at)?,
+                        FormatDecoder::Tar(decoder) => decoder.payload_over(&mut self.builder)?,
+                        FormatDecoder::Unknown => return Err(IndexFault::Unknown),
                     }
                 }
-                Step::Skip(left) if *left > 0 => return Ok(()),
-                Step::Skip(_) => match &self.decoder {
-                    Decoder::Xbstream(_) => Step::Gather(FIXED),
-                    Decoder::Tar(_) => Step::Gather(BLOCK),
-                    Decoder::Unknown => return Err(Fault::Unknown),
+                ScanStep::Skip(left) if *left > 0 => return Ok(()),
+                ScanStep::Skip(_) => match &self.decoder {
+                    FormatDecoder::Xbstream(_) => ScanStep::Gather(FIXED),
+                    FormatDecoder::Tar(_) => ScanStep::Gather(BLOCK),
+                    FormatDecoder::Unknown => return Err(IndexFault::Unknown),
                 },
             };
             self.step = next;
@@ -124,25 +124,25 @@ impl Scanner {
     }
 
     /// Decodes the gathered bytes.
-    fn decode(&mut self) -> Result<Step, Fault> {
-        if matches!(self.decoder, Decoder::Unknown) {
+    fn decode(&mut self) -> Result<ScanStep, IndexFault> {
+        if matches!(self.decoder, FormatDecoder::Unknown) {
             if self.gathered.starts_with(MAGIC) {
-                self.builder.format(Format::Xbstream)?;
-                self.decoder = Decoder::Xbstream(Xbstream::default());
+                self.builder.format(StreamFormat::Xbstream)?;
+                self.decoder = FormatDecoder::Xbstream(Xbstream::default());
             } else if self.gathered.len() < BLOCK {
-                return Ok(Step::Gather(BLOCK));
+                return Ok(ScanStep::Gather(BLOCK));
             } else if is_header(&self.gathered) {
-                self.builder.format(Format::Tar)?;
-                self.decoder = Decoder::Tar(Box::default());
+                self.builder.format(StreamFormat::Tar)?;
+                self.decoder = FormatDecoder::Tar(Box::default());
             } else {
-                return Err(Fault::Unknown);
+                return Err(IndexFault::Unknown);
             }
         }
         let gathered = std::mem::take(&mut self.gathered);
         match &mut self.decoder {
-            Decoder::Xbstream(decoder) => decoder.decode(&gathered, self.at, &mut self.builder),
-            Decoder::Tar(decoder) => decoder.decode(&gathered, self.at, &mut self.builder),
-            Decoder::Unknown => Err(Fault::Unknown),
+            FormatDecoder::Xbstream(decoder) => decoder.decode(&gathered, self.at, &mut self.builder),
+            FormatDecoder::Tar(decoder) => decoder.decode(&gathered, self.at, &mut self.builder),
+            FormatDecoder::Unknown => Err(IndexFault::Unknown),
         }
     }
 }

@@ -3,8 +3,8 @@
 use haul_core::path::printable;
 use haul_core::{EntryKind, RelPath, Timestamp};
 
-use crate::build::{Builder, Payload, Step};
-use crate::index::{Fault, Head, Metadata};
+use crate::build::{IndexBuilder, MemberPayload, ScanStep};
+use crate::index::{IndexFault, MemberHead, TarMetadata};
 use crate::numbers::{field, time_field};
 use crate::pax::{MAX_RUNS, Pax, map_in_content};
 
@@ -46,7 +46,7 @@ enum TarStep {
 
 /// A sparse file whose map is not complete.
 struct SparseFile {
-    head: Head,
+    head: MemberHead,
     /// The length of the content in the stream.
     stored: u64,
     len: u64,
@@ -78,7 +78,12 @@ fn padding(len: u64) -> u64 {
 
 impl Tar {
     /// Decodes the part that ends at this offset of the stream.
-    pub(crate) fn decode(&mut self, bytes: &[u8], at: u64, to: &mut Builder) -> Result<Step, Fault> {
+    pub(crate) fn decode(
+        &mut self,
+        bytes: &[u8],
+        at: u64,
+        to: &mut IndexBuilder,
+    ) -> Result<ScanStep, IndexFault> {
         match std::mem::take(&mut self.part) {
             TarStep::Header => self.header(bytes, at, to),
             TarStep::Extended(kind, len) => self.extended(kind, &bytes[..len], at),
@@ -87,13 +92,13 @@ impl Tar {
         }
     }
 
-    fn header(&mut self, block: &[u8], at: u64, to: &mut Builder) -> Result<Step, Fault> {
+    fn header(&mut self, block: &[u8], at: u64, to: &mut IndexBuilder) -> Result<ScanStep, IndexFault> {
         let begun = at - BLOCK as u64;
-        let damaged = |why: &str| Fault::Damaged(begun, why.to_owned());
+        let damaged = |why: &str| IndexFault::Damaged(begun, why.to_owned());
         if block.iter().all(|byte| *byte == 0) {
             self.ended = true;
             // Bytes after the end have no meaning.
-            return Ok(Step::Skip(u64::MAX));
+            return Ok(ScanStep::Skip(u64::MAX));
         }
         if !is_header(block) {
             return Err(damaged("there is no header where one has to begin"));
@@ -109,16 +114,16 @@ impl Tar {
             }
             // An empty one is followed by the next header.
             let len = if size > 0 { size + padding(size) } else { BLOCK as u64 };
-            return Ok(Step::Gather(len as usize));
+            return Ok(ScanStep::Gather(len as usize));
         }
         let pax = self.values();
         let size = pax.size.unwrap_or(size);
         if kind == b'V' {
-            return Ok(Step::Skip(size.saturating_add(padding(size))));
+            return Ok(ScanStep::Skip(size.saturating_add(padding(size))));
         }
         let head = head(block, &pax).map_err(|fault| match fault {
-            Fault::Damaged(_, why) => Fault::Damaged(begun, why),
-            Fault::Unsupported(_, why) => Fault::Unsupported(begun, why),
+            IndexFault::Damaged(_, why) => IndexFault::Damaged(begun, why),
+            IndexFault::Unsupported(_, why) => IndexFault::Unsupported(begun, why),
             other => other,
         })?;
         let file = |len, map| SparseFile { head: head.clone(), stored: size, len, map, content: Vec::new() };
@@ -126,7 +131,7 @@ impl Tar {
             let number = to.begin(head)?;
             to.end(number, 0)?;
             // Only files have content; some programs state the length of a linked file.
-            return Ok(Step::Gather(BLOCK));
+            return Ok(ScanStep::Gather(BLOCK));
         }
         if kind == b'S' {
             let len = field(&block[483..495]).ok_or_else(|| damaged("a header has no valid length"))?;
@@ -136,7 +141,7 @@ impl Tar {
         if pax.sparse.in_content {
             self.file = Some(file(pax.sparse.size.unwrap_or(size), Vec::new()));
             self.part = TarStep::MapInContent;
-            return Ok(Step::Gather(BLOCK));
+            return Ok(ScanStep::Gather(BLOCK));
         }
         match pax.sparse.size {
             Some(len) => self.content(file(len, pax.sparse.map), at, to),
@@ -159,24 +164,30 @@ impl Tar {
         }
     }
 
-    fn extended(&mut self, kind: u8, bytes: &[u8], at: u64) -> Result<Step, Fault> {
-        let damaged = || Fault::Damaged(at, "an extended header is damaged".to_owned());
+    fn extended(&mut self, kind: u8, bytes: &[u8], at: u64) -> Result<ScanStep, IndexFault> {
+        let damaged = || IndexFault::Damaged(at, "an extended header is damaged".to_owned());
         match kind {
             b'x' => self.next.add(bytes).ok_or_else(damaged)?,
             b'g' => self.global.add(bytes).ok_or_else(damaged)?,
             b'L' => self.next.path = Some(text(bytes).to_owned()),
             _ => self.next.link = Some(text(bytes).to_owned()),
         }
-        Ok(Step::Gather(BLOCK))
+        Ok(ScanStep::Gather(BLOCK))
     }
 
-    fn more_map(&mut self, block: &[u8], at: u64, to: &mut Builder) -> Result<Step, Fault> {
+    fn more_map(&mut self, block: &[u8], at: u64, to: &mut IndexBuilder) -> Result<ScanStep, IndexFault> {
         self.gnu_map(&block[..505], 21, at, to)
     }
 
     /// Adds so many runs of a map; the byte behind them says whether more follow.
-    fn gnu_map(&mut self, map: &[u8], runs: usize, at: u64, to: &mut Builder) -> Result<Step, Fault> {
-        let damaged = || Fault::Damaged(at, "the map of a sparse file is damaged".to_owned());
+    fn gnu_map(
+        &mut self,
+        map: &[u8],
+        runs: usize,
+        at: u64,
+        to: &mut IndexBuilder,
+    ) -> Result<ScanStep, IndexFault> {
+        let damaged = || IndexFault::Damaged(at, "the map of a sparse file is damaged".to_owned());
         let Some(mut file) = self.file.take() else { return Err(damaged()) };
         for run in map[..runs * 24].chunks_exact(24) {
             if run[0] != 0 {
@@ -189,13 +200,18 @@ impl Tar {
         }
         if map.last().is_some_and(|more| *more != 0) {
             (self.file, self.part) = (Some(file), TarStep::Map);
-            return Ok(Step::Gather(BLOCK));
+            return Ok(ScanStep::Gather(BLOCK));
         }
         self.content(file, at, to)
     }
 
-    fn map_in_content(&mut self, block: &[u8], at: u64, to: &mut Builder) -> Result<Step, Fault> {
-        let damaged = || Fault::Damaged(at, "the map of a sparse file is damaged".to_owned());
+    fn map_in_content(
+        &mut self,
+        block: &[u8],
+        at: u64,
+        to: &mut IndexBuilder,
+    ) -> Result<ScanStep, IndexFault> {
+        let damaged = || IndexFault::Damaged(at, "the map of a sparse file is damaged".to_owned());
         let Some(mut file) = self.file.take() else { return Err(damaged()) };
         file.content.extend_from_slice(block);
         file.stored = file.stored.checked_sub(BLOCK as u64).ok_or_else(damaged)?;
@@ -209,13 +225,13 @@ impl Tar {
             }
             None => {
                 (self.file, self.part) = (Some(file), TarStep::MapInContent);
-                Ok(Step::Gather(BLOCK))
+                Ok(ScanStep::Gather(BLOCK))
             }
         }
     }
 
     /// The content of a file comes next.
-    fn content(&mut self, file: SparseFile, at: u64, to: &mut Builder) -> Result<Step, Fault> {
+    fn content(&mut self, file: SparseFile, at: u64, to: &mut IndexBuilder) -> Result<ScanStep, IndexFault> {
         let SparseFile { head, stored, len, map, .. } = file;
         let name = printable(head.path.as_bytes());
         let mut runs = Vec::new();
@@ -223,40 +239,43 @@ impl Tar {
         for run in map.chunks_exact(2) {
             let over = run[0].saturating_add(run[1]);
             if run[0] < end || over > len {
-                return Err(Fault::Damaged(at, format!("{name}: two runs of its map are for one offset")));
+                return Err(IndexFault::Damaged(
+                    at,
+                    format!("{name}: two runs of its map are for one offset"),
+                ));
             }
             (end, data) = (over, data + run[1]);
             runs.push((run[0], run[1]));
         }
         if data != stored || len > haul_core::digest::MAX_FILE_LEN {
-            return Err(Fault::Damaged(at, format!("{name}: its map lies about its length")));
+            return Err(IndexFault::Damaged(at, format!("{name}: its map lies about its length")));
         }
         self.padding = padding(stored);
         runs.reverse();
         let number = to.begin(head)?;
         self.open = (number, len);
-        Ok(Step::Payload(Payload { member: number, runs, crc: 0 }))
+        Ok(ScanStep::Payload(MemberPayload { member: number, runs, crc: 0 }))
     }
 
     /// The content has passed.
-    pub(crate) fn payload_over(&self, to: &mut Builder) -> Result<Step, Fault> {
+    pub(crate) fn payload_over(&self, to: &mut IndexBuilder) -> Result<ScanStep, IndexFault> {
         let (number, len) = self.open;
         to.end(number, len)?;
-        Ok(Step::Skip(self.padding))
+        Ok(ScanStep::Skip(self.padding))
     }
 
     /// The stream ends here.
-    pub(crate) fn end(&self, at: u64) -> Result<(), Fault> {
+    pub(crate) fn end(&self, at: u64) -> Result<(), IndexFault> {
         if self.ended {
             return Ok(());
         }
-        Err(Fault::Damaged(at, "it ends before its end mark, a block of zeros".to_owned()))
+        Err(IndexFault::Damaged(at, "it ends before its end mark, a block of zeros".to_owned()))
     }
 }
 
 /// The metadata in the header of a member.
-fn head(block: &[u8], pax: &Pax) -> Result<Head, Fault> {
-    let damaged = |why: &str| Fault::Damaged(0, why.to_owned());
+fn head(block: &[u8], pax: &Pax) -> Result<MemberHead, IndexFault> {
+    let damaged = |why: &str| IndexFault::Damaged(0, why.to_owned());
     let named = text(&block[..100]);
     // GNU has other fields where ustar has a prefix of the path.
     let prefix = if block[257..265] == *b"ustar\x0000" { text(&block[345..500]) } else { &[] };
@@ -268,7 +287,7 @@ fn head(block: &[u8], pax: &Pax) -> Result<Head, Fault> {
             .map_err(|_| damaged(&format!("it names {}, which is not below the folder", printable(path))))
     };
     let number = |at: std::ops::Range<usize>| field(&block[at]).ok_or_else(|| damaged("a header is damaged"));
-    let device = || -> Result<u64, Fault> {
+    let device = || -> Result<u64, IndexFault> {
         // glibc's makedev(3).
         let (major, minor) = (number(329..337)?, number(337..345)?);
         Ok((major & 0xfff) << 8 | (major & !0xfff) << 32 | minor & 0xff | (minor & !0xff) << 12)
@@ -285,16 +304,16 @@ fn head(block: &[u8], pax: &Pax) -> Result<Head, Fault> {
         b'6' => kind = EntryKind::Fifo,
         other => {
             let why = format!("a member has the type {}, which haul cannot unpack", printable(&[other]));
-            return Err(Fault::Unsupported(0, why));
+            return Err(IndexFault::Unsupported(0, why));
         }
     }
-    let id = |own: Option<u64>, at| -> Result<u32, Fault> {
+    let id = |own: Option<u64>, at| -> Result<u32, IndexFault> {
         let id = own.map_or_else(|| number(at), Ok)?;
         u32::try_from(id).map_err(|_| damaged("an owner has a number that no system has"))
     };
     let mut xattrs = pax.xattrs.clone();
     xattrs.sort();
-    let metadata = Metadata {
+    let metadata = TarMetadata {
         mode: (number(100..108)? & 0o7777) as u32,
         uid: id(pax.uid, 108..116)?,
         gid: id(pax.gid, 116..124)?,
@@ -305,5 +324,5 @@ fn head(block: &[u8], pax: &Pax) -> Result<Head, Fault> {
     if path.is_root() && kind != EntryKind::Dir {
         return Err(damaged("a member has no name"));
     }
-    Ok(Head { path, kind, link, metadata: Some(metadata) })
+    Ok(MemberHead { path, kind, link, metadata: Some(metadata) })
 }

@@ -6,11 +6,11 @@ use haul_core::{EntryKind, SLICE_LEN};
 use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert, proptest};
 
-use crate::index::{Format, Index, crc32};
-use crate::{Fault, Scanner, decode};
+use crate::index::{MemberIndex, StreamFormat, crc32};
+use crate::{IndexFault, Scanner, decode};
 
 /// Scans a stream in pieces of these lengths, in turn.
-fn scan(stream: &[u8], lens: &[usize]) -> Result<Index, Fault> {
+fn scan(stream: &[u8], lens: &[usize]) -> Result<MemberIndex, IndexFault> {
     let mut scanner = Scanner::default();
     let mut rest = stream;
     for len in lens.iter().cycle() {
@@ -24,12 +24,12 @@ fn scan(stream: &[u8], lens: &[usize]) -> Result<Index, Fault> {
     scanner.finish(&[]).map(|packed| decode(&packed).unwrap())
 }
 
-fn whole(stream: &[u8]) -> Result<Index, Fault> {
+fn whole(stream: &[u8]) -> Result<MemberIndex, IndexFault> {
     scan(stream, &[1 << 20])
 }
 
 /// The content of a member as the index finds it, checked.
-fn content(stream: &[u8], index: &Index, path: &str) -> Vec<u8> {
+fn content(stream: &[u8], index: &MemberIndex, path: &str) -> Vec<u8> {
     let member = index.members.iter().find(|member| member.head.path.as_bytes() == path.as_bytes()).unwrap();
     let mut out = vec![0; member.len as usize];
     for piece in &member.pieces {
@@ -82,7 +82,10 @@ fn chunks_of_two_files_are_found_whatever_the_pieces() {
     ]
     .concat();
     let index = whole(&stream).unwrap();
-    assert_eq!((index.format, index.len, index.members.len()), (Format::Xbstream, stream.len() as u64, 4));
+    assert_eq!(
+        (index.format, index.len, index.members.len()),
+        (StreamFormat::Xbstream, stream.len() as u64, 4)
+    );
     assert!(content(&stream, &index, "db/a.ibd") == a && content(&stream, &index, "b") == b);
     assert_eq!(content(&stream, &index, "empty"), b"");
     let c = content(&stream, &index, "c.ibd");
@@ -121,10 +124,10 @@ fn streams_that_lie_have_no_index_and_say_why() {
     assert!(said(&chunk(b'S', "a", 0, &[(0, 99)], b"x")).contains("lies about its length"));
     let mut other = good.clone();
     other[9] = b'N';
-    assert!(matches!(whole(&other), Err(Fault::Unsupported(0, _))));
-    assert_eq!(whole(b""), Err(Fault::Unknown));
-    assert_eq!(whole(&[0; 4096]), Err(Fault::Unknown));
-    assert_eq!(whole(&bytes(4096, 0)), Err(Fault::Unknown));
+    assert!(matches!(whole(&other), Err(IndexFault::Unsupported(0, _))));
+    assert_eq!(whole(b""), Err(IndexFault::Unknown));
+    assert_eq!(whole(&[0; 4096]), Err(IndexFault::Unknown));
+    assert_eq!(whole(&bytes(4096, 0)), Err(IndexFault::Unknown));
 }
 
 /// Runs a script in a folder of its own, and returns its output.
@@ -149,7 +152,7 @@ fn tar_of_every_format_is_understood() {
     {
         let stream = written(&format!("{make}; tar {options} -c --sort=name -f - *"));
         let index = scan(&stream, &[4096, 5, 100_000]).unwrap();
-        assert_eq!(index.format, Format::Tar);
+        assert_eq!(index.format, StreamFormat::Tar);
         let find = |path: &str| {
             index.members.iter().find(|member| member.head.path.as_bytes() == path.as_bytes()).unwrap()
         };

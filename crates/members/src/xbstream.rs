@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use haul_core::path::printable;
 use haul_core::{EntryKind, RelPath};
 
-use crate::build::{Builder, Payload, Step};
-use crate::index::{Fault, Head, crc32};
+use crate::build::{IndexBuilder, MemberPayload, ScanStep};
+use crate::index::{IndexFault, MemberHead, crc32};
 
 /// How a chunk begins.
 pub(crate) const MAGIC: &[u8] = b"XBSTCK01";
@@ -36,7 +36,7 @@ struct OpenMember {
 #[derive(Default)]
 pub(crate) struct Xbstream {
     open: HashMap<Vec<u8>, OpenMember>,
-    chunk: Chunk,
+    chunk: XbstreamChunk,
     part: ChunkStep,
 }
 
@@ -52,7 +52,7 @@ enum ChunkStep {
 
 /// The present chunk.
 #[derive(Default)]
-struct Chunk {
+struct XbstreamChunk {
     kind: u8,
     ignored: bool,
     path: Vec<u8>,
@@ -66,7 +66,12 @@ struct Chunk {
 
 impl Xbstream {
     /// Decodes the next part of a chunk, which ends at this offset of the stream.
-    pub(crate) fn decode(&mut self, bytes: &[u8], at: u64, to: &mut Builder) -> Result<Step, Fault> {
+    pub(crate) fn decode(
+        &mut self,
+        bytes: &[u8],
+        at: u64,
+        to: &mut IndexBuilder,
+    ) -> Result<ScanStep, IndexFault> {
         match std::mem::take(&mut self.part) {
             ChunkStep::Fixed => self.fixed(bytes, at),
             ChunkStep::Path => self.path(bytes, at, to),
@@ -78,69 +83,69 @@ impl Xbstream {
         }
     }
 
-    fn fixed(&mut self, bytes: &[u8], at: u64) -> Result<Step, Fault> {
+    fn fixed(&mut self, bytes: &[u8], at: u64) -> Result<ScanStep, IndexFault> {
         let begun = at - FIXED as u64;
         if !bytes.starts_with(MAGIC) {
             let why = "there is no chunk where one has to begin: the chunk before lies about its length";
-            return Err(Fault::Damaged(begun, why.to_owned()));
+            return Err(IndexFault::Damaged(begun, why.to_owned()));
         }
         let (flags, kind) = (bytes[8], bytes[9]);
         let len = le(&bytes[10..14]) as usize;
         let known = matches!(kind, b'P' | b'S' | b'E');
         if !known && flags & IGNORABLE == 0 {
             let why = format!("a chunk has the type {}, which haul cannot unpack", printable(&[kind]));
-            return Err(Fault::Unsupported(begun, why));
+            return Err(IndexFault::Unsupported(begun, why));
         }
         if len == 0 || len >= MAX_PATH {
-            return Err(Fault::Damaged(begun, format!("a chunk has a path of {len} bytes")));
+            return Err(IndexFault::Damaged(begun, format!("a chunk has a path of {len} bytes")));
         }
-        self.chunk = Chunk { kind, ignored: !known, ..Chunk::default() };
+        self.chunk = XbstreamChunk { kind, ignored: !known, ..XbstreamChunk::default() };
         self.part = ChunkStep::Path;
-        Ok(Step::Gather(len))
+        Ok(ScanStep::Gather(len))
     }
 
-    fn path(&mut self, bytes: &[u8], at: u64, to: &mut Builder) -> Result<Step, Fault> {
+    fn path(&mut self, bytes: &[u8], at: u64, to: &mut IndexBuilder) -> Result<ScanStep, IndexFault> {
         bytes.clone_into(&mut self.chunk.path);
         if self.chunk.kind == b'E' && !self.chunk.ignored {
             let Some(open) = self.open.remove(bytes) else {
                 // An empty file may have no other chunk.
                 let number = begin(bytes, at, to)?;
-                return to.end(number, 0).map(|()| Step::Gather(FIXED));
+                return to.end(number, 0).map(|()| ScanStep::Gather(FIXED));
             };
-            return to.end(open.number, open.len).map(|()| Step::Gather(FIXED));
+            return to.end(open.number, open.len).map(|()| ScanStep::Gather(FIXED));
         }
         self.part = ChunkStep::Lengths;
-        Ok(Step::Gather(if self.chunk.kind == b'S' { 24 } else { 20 }))
+        Ok(ScanStep::Gather(if self.chunk.kind == b'S' { 24 } else { 20 }))
     }
 
-    fn lengths(&mut self, bytes: &[u8], at: u64, to: &mut Builder) -> Result<Step, Fault> {
+    fn lengths(&mut self, bytes: &[u8], at: u64, to: &mut IndexBuilder) -> Result<ScanStep, IndexFault> {
         let (map, rest) = bytes.split_at(bytes.len() - 20);
         let chunk = &mut self.chunk;
         (chunk.len, chunk.offset) = (le(&rest[..8]), le(&rest[8..16]));
         chunk.crc = le(&rest[16..]) as u32;
         chunk.runs = le(map) as usize;
         if chunk.ignored {
-            return Ok(Step::Skip(chunk.len));
+            return Ok(ScanStep::Skip(chunk.len));
         }
         if chunk.runs > MAX_RUNS {
             return Err(self.damaged(at, &format!("a chunk has a map of {} runs", self.chunk.runs)));
         }
         if chunk.runs > 0 {
             self.part = ChunkStep::Map;
-            return Ok(Step::Gather(self.chunk.runs * 8));
+            return Ok(ScanStep::Gather(self.chunk.runs * 8));
         }
         self.payload(at, to)
     }
 
     /// The payload comes next.
-    fn payload(&mut self, at: u64, to: &mut Builder) -> Result<Step, Fault> {
+    fn payload(&mut self, at: u64, to: &mut IndexBuilder) -> Result<ScanStep, IndexFault> {
         if !self.open.contains_key(&self.chunk.path) {
             let number = begin(&self.chunk.path, at, to)?;
             self.open.insert(self.chunk.path.clone(), OpenMember { number, len: 0 });
         }
         let (number, expected) =
             self.open.get(&self.chunk.path).map_or((0, 0), |member| (member.number, member.len));
-        let Chunk { len, offset, .. } = self.chunk;
+        let XbstreamChunk { len, offset, .. } = self.chunk;
         if offset != expected {
             let why = if offset < expected { "two chunks are for one offset" } else { "a chunk is missing" };
             let why = format!("{why}: it is for byte {offset}, and byte {expected} comes next");
@@ -168,13 +173,13 @@ impl Xbstream {
         }
         runs.reverse();
         let crc = crc32(&self.chunk.map);
-        Ok(Step::Payload(Payload { member: number, runs, crc }))
+        Ok(ScanStep::Payload(MemberPayload { member: number, runs, crc }))
     }
 
     /// The payload has passed, and has this CRC-32.
-    pub(crate) fn payload_over(&mut self, crc: u32, at: u64) -> Result<Step, Fault> {
+    pub(crate) fn payload_over(&mut self, crc: u32, at: u64) -> Result<ScanStep, IndexFault> {
         if crc == self.chunk.crc {
-            return Ok(Step::Gather(FIXED));
+            return Ok(ScanStep::Gather(FIXED));
         }
         let said = self.chunk.crc;
         let why =
@@ -183,30 +188,31 @@ impl Xbstream {
     }
 
     /// The stream ends here.
-    pub(crate) fn end(&self, at: u64, cut_off: bool) -> Result<(), Fault> {
+    pub(crate) fn end(&self, at: u64, cut_off: bool) -> Result<(), IndexFault> {
         if cut_off || !matches!(self.part, ChunkStep::Fixed) {
-            return Err(Fault::Damaged(at, "it ends inside a chunk".to_owned()));
+            return Err(IndexFault::Damaged(at, "it ends inside a chunk".to_owned()));
         }
         match self.open.keys().min() {
             None => Ok(()),
-            Some(path) => {
-                Err(Fault::Damaged(at, format!("it ends before the end of its file {}", printable(path))))
-            }
+            Some(path) => Err(IndexFault::Damaged(
+                at,
+                format!("it ends before the end of its file {}", printable(path)),
+            )),
         }
     }
 
-    fn damaged(&self, at: u64, why: &str) -> Fault {
-        Fault::Damaged(at, format!("{}: {why}", printable(&self.chunk.path)))
+    fn damaged(&self, at: u64, why: &str) -> IndexFault {
+        IndexFault::Damaged(at, format!("{}: {why}", printable(&self.chunk.path)))
     }
 }
 
 /// A file begins.
-fn begin(path: &[u8], at: u64, to: &mut Builder) -> Result<u32, Fault> {
+fn begin(path: &[u8], at: u64, to: &mut IndexBuilder) -> Result<u32, IndexFault> {
     let path = RelPath::tidy(path).ok().filter(|path| !path.is_root()).ok_or_else(|| {
         let why = format!("it names {}, which is not below the folder", printable(path));
-        Fault::Damaged(at, why)
+        IndexFault::Damaged(at, why)
     })?;
-    to.begin(Head { path, kind: EntryKind::File, link: None, metadata: None })
+    to.begin(MemberHead { path, kind: EntryKind::File, link: None, metadata: None })
 }
 
 /// A little-endian number of up to eight bytes.

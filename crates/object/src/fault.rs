@@ -6,7 +6,7 @@ use haul_core::{Error, ErrorKind, Side};
 
 /// The kind of a failure, which decides how it is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum FailureClass {
     /// The connection failed, or the store did temporarily: retry.
     Again,
     /// The store asks for fewer requests at a time.
@@ -49,7 +49,7 @@ pub(crate) enum Class {
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     /// Decides how it is handled.
-    pub(crate) class: Class,
+    pub(crate) class: FailureClass,
     /// The store's error code; empty if it sent none.
     pub(crate) code: String,
     /// The cause in words.
@@ -64,7 +64,7 @@ pub(crate) struct Fault {
 
 impl Fault {
     /// A failure without an answer.
-    pub(crate) fn new(class: Class, message: impl Into<String>) -> Self {
+    pub(crate) fn new(class: FailureClass, message: impl Into<String>) -> Self {
         Self {
             class,
             code: String::new(),
@@ -77,12 +77,12 @@ impl Fault {
 
     /// An invalid answer, and its error.
     pub(crate) fn nonsense(cause: impl std::fmt::Display) -> Self {
-        Self::new(Class::Nonsense, format!("the answer makes no sense: {cause}"))
+        Self::new(FailureClass::Nonsense, format!("the answer makes no sense: {cause}"))
     }
 
     /// A request that cannot be sent because of the named part.
     pub(crate) fn unsendable(what: &str) -> Self {
-        Self::new(Class::Final, format!("{what} cannot be sent in a request"))
+        Self::new(FailureClass::Final, format!("{what} cannot be sent in a request"))
     }
 
     /// An error answer.
@@ -97,7 +97,7 @@ impl Fault {
         // Azurite reports a wrong signature with the code for missing permission.
         let unknown = code == "AuthorizationFailure" && message.contains("failed to authenticate");
         Self {
-            class: if unknown { Class::Login } else { class_of(status, code) },
+            class: if unknown { FailureClass::Login } else { class_of(status, code) },
             code: code.to_owned(),
             message: message.trim_end_matches('.').to_owned(),
             status,
@@ -122,34 +122,34 @@ impl Fault {
 
     /// Whether the answer is not from a store of this kind.
     pub(crate) fn is_foreign(&self) -> bool {
-        self.class == Class::Foreign
+        self.class == FailureClass::Foreign
     }
 
     /// Converts to an error; `credentials` is a hint on where credentials come from.
     pub(crate) fn error(&self, side: Side, operation: &str, subject: &str, credentials: &str) -> Error {
         let kind = match self.class {
-            Class::Again
-            | Class::SlowDown
-            | Class::Login
-            | Class::Expired
-            | Class::Foreign
-            | Class::NoHost
-            | Class::Skewed
-            | Class::Nonsense => ErrorKind::Unreachable,
-            Class::Insecure => ErrorKind::Usage,
-            Class::Damaged => ErrorKind::Corrupt,
-            Class::Denied => ErrorKind::PermissionDenied,
-            Class::NotFound => ErrorKind::NotFound,
-            Class::Unsupported => ErrorKind::Unsupported,
-            Class::Full => ErrorKind::NoSpace,
-            Class::Abandoned => ErrorKind::Cancelled,
-            Class::Condition | Class::TooLong | Class::Final => ErrorKind::Io,
+            FailureClass::Again
+            | FailureClass::SlowDown
+            | FailureClass::Login
+            | FailureClass::Expired
+            | FailureClass::Foreign
+            | FailureClass::NoHost
+            | FailureClass::Skewed
+            | FailureClass::Nonsense => ErrorKind::Unreachable,
+            FailureClass::Insecure => ErrorKind::Usage,
+            FailureClass::Damaged => ErrorKind::Corrupt,
+            FailureClass::Denied => ErrorKind::PermissionDenied,
+            FailureClass::NotFound => ErrorKind::NotFound,
+            FailureClass::Unsupported => ErrorKind::Unsupported,
+            FailureClass::Full => ErrorKind::NoSpace,
+            FailureClass::Abandoned => ErrorKind::Cancelled,
+            FailureClass::Condition | FailureClass::TooLong | FailureClass::Final => ErrorKind::Io,
         };
         let error = Error::new(kind, side, operation, self.reason()).on(subject);
         match self.class {
-            Class::Login | Class::Expired => error.with_hint(credentials),
-            Class::Skewed => error.with_hint("set the clock of this machine"),
-            Class::Denied if subject.starts_with("s3://") && self.code == "AccessDenied" => {
+            FailureClass::Login | FailureClass::Expired => error.with_hint(credentials),
+            FailureClass::Skewed => error.with_hint("set the clock of this machine"),
+            FailureClass::Denied if subject.starts_with("s3://") && self.code == "AccessDenied" => {
                 error.with_hint(missing_permission(operation))
             }
             _ => match &self.region {
@@ -187,7 +187,7 @@ fn region_in(code: &str, message: &str) -> Option<String> {
 }
 
 /// Error codes documented by AWS (S3 API Reference, "Error responses"), and those of other providers.
-fn class_of(status: u16, code: &str) -> Class {
+fn class_of(status: u16, code: &str) -> FailureClass {
     match code {
         "SlowDown"
         | "RequestLimitExceeded"
@@ -195,15 +195,15 @@ fn class_of(status: u16, code: &str) -> Class {
         | "ThrottlingException"
         | "TooManyRequests"
         | "ServiceUnavailable"
-        | "ServerBusy" => Class::SlowDown,
+        | "ServerBusy" => FailureClass::SlowDown,
         "BadDigest"
         | "Md5Mismatch"
         | "Crc64Mismatch"
         | "XAmzContentSHA256Mismatch"
         | "XAmzContentChecksumMismatch"
-        | "InvalidDigest" => Class::Damaged,
-        "ExpiredToken" | "TokenRefreshRequired" => Class::Expired,
-        "RequestTimeTooSkewed" => Class::Skewed,
+        | "InvalidDigest" => FailureClass::Damaged,
+        "ExpiredToken" | "TokenRefreshRequired" => FailureClass::Expired,
+        "RequestTimeTooSkewed" => FailureClass::Skewed,
         "InvalidAccessKeyId"
         | "AuthenticationFailed"
         | "AuthenticationRequired"
@@ -212,28 +212,30 @@ fn class_of(status: u16, code: &str) -> Class {
         | "SignatureDoesNotMatch"
         | "InvalidToken"
         | "InvalidSecurity"
-        | "NotSignedUp" => Class::Login,
-        "NoSuchKey" | "NoSuchBucket" | "NoSuchUpload" | "NotFound" => Class::NotFound,
+        | "NotSignedUp" => FailureClass::Login,
+        "NoSuchKey" | "NoSuchBucket" | "NoSuchUpload" | "NotFound" => FailureClass::NotFound,
         "PreconditionFailed" | "BlobAlreadyExists" | "ConditionNotMet" | "ConditionalRequestConflict" => {
-            Class::Condition
+            FailureClass::Condition
         }
-        "AccessDenied" => Class::Denied,
-        "BlobArchived" | "SnapshotsPresent" | "LeaseIdMissing" => Class::Final,
+        "AccessDenied" => FailureClass::Denied,
+        "BlobArchived" | "SnapshotsPresent" | "LeaseIdMissing" => FailureClass::Final,
         "NotImplemented" | "FeatureNotSupported" | "MethodNotAllowed" | "UnsupportedOperation" => {
-            Class::Unsupported
+            FailureClass::Unsupported
         }
-        "QuotaExceeded" | "InsufficientStorage" | "XMinioStorageFull" | "InsufficientCapacity" => Class::Full,
-        "RequestTimeout" | "InternalError" | "OperationAborted" | "IncompleteBody" => Class::Again,
+        "QuotaExceeded" | "InsufficientStorage" | "XMinioStorageFull" | "InsufficientCapacity" => {
+            FailureClass::Full
+        }
+        "RequestTimeout" | "InternalError" | "OperationAborted" | "IncompleteBody" => FailureClass::Again,
         _ => match status {
-            401 => Class::Login,
-            403 => Class::Denied,
-            404 => Class::NotFound,
-            405 | 501 => Class::Unsupported,
-            409 | 412 => Class::Condition,
-            429 | 503 => Class::SlowDown,
-            507 => Class::Full,
-            408 | 500..=599 => Class::Again,
-            _ => Class::Final,
+            401 => FailureClass::Login,
+            403 => FailureClass::Denied,
+            404 => FailureClass::NotFound,
+            405 | 501 => FailureClass::Unsupported,
+            409 | 412 => FailureClass::Condition,
+            429 | 503 => FailureClass::SlowDown,
+            507 => FailureClass::Full,
+            408 | 500..=599 => FailureClass::Again,
+            _ => FailureClass::Final,
         },
     }
 }
@@ -241,7 +243,7 @@ fn class_of(status: u16, code: &str) -> Class {
 impl From<std::io::Error> for Fault {
     /// The body of the request cannot be read again.
     fn from(error: std::io::Error) -> Self {
-        Self::new(Class::Final, error.to_string())
+        Self::new(FailureClass::Final, error.to_string())
     }
 }
 
@@ -252,18 +254,18 @@ mod tests {
     #[test]
     fn status_and_code_decide_the_class() {
         for (status, code, class) in [
-            (503, "SlowDown", Class::SlowDown),
-            (503, "", Class::SlowDown),
-            (500, "InternalError", Class::Again),
-            (400, "RequestTimeout", Class::Again),
-            (400, "BadDigest", Class::Damaged),
-            (400, "ExpiredToken", Class::Expired),
-            (403, "SignatureDoesNotMatch", Class::Login),
-            (403, "AccessDenied", Class::Denied),
-            (404, "", Class::NotFound),
-            (412, "", Class::Condition),
-            (501, "NotImplemented", Class::Unsupported),
-            (400, "InvalidArgument", Class::Final),
+            (503, "SlowDown", FailureClass::SlowDown),
+            (503, "", FailureClass::SlowDown),
+            (500, "InternalError", FailureClass::Again),
+            (400, "RequestTimeout", FailureClass::Again),
+            (400, "BadDigest", FailureClass::Damaged),
+            (400, "ExpiredToken", FailureClass::Expired),
+            (403, "SignatureDoesNotMatch", FailureClass::Login),
+            (403, "AccessDenied", FailureClass::Denied),
+            (404, "", FailureClass::NotFound),
+            (412, "", FailureClass::Condition),
+            (501, "NotImplemented", FailureClass::Unsupported),
+            (400, "InvalidArgument", FailureClass::Final),
         ] {
             assert_eq!(class_of(status, code), class, "{status} {code}");
         }

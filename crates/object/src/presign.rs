@@ -7,8 +7,8 @@ use std::time::Duration;
 use aws_lc_rs::{digest, hmac};
 use haul_core::digest::hex;
 
-use crate::fault::{Class, Fault};
-use crate::store::Answer;
+use crate::fault::{FailureClass, Fault};
+use crate::store::RequestResult;
 use crate::url::{append_query, encode};
 use crate::url_method::UrlMethod;
 
@@ -36,8 +36,8 @@ pub(crate) fn signed_url(
     scheme: &UrlScheme<'_>,
     now: &str,
     lasts: Duration,
-    sign: impl FnOnce(&str, &str) -> Answer<String>,
-) -> Answer<String> {
+    sign: impl FnOnce(&str, &str) -> RequestResult<String>,
+) -> RequestResult<String> {
     let parsed = crate::url::address(url)?;
     let host = parsed.host_str().ok_or_else(|| Fault::unsendable("its name"))?;
     let port = parsed.port().map(|port| format!(":{port}")).unwrap_or_default();
@@ -77,5 +77,8 @@ pub(crate) fn hmac_sha256(key: &[u8], text: &[u8]) -> Vec<u8> {
 
 /// The refusal of credentials that can sign requests, but no URLs.
 pub(crate) fn cannot_sign(needs: &str) -> Fault {
-    Fault::new(Class::Unsupported, format!("a URL is signed with {needs}, which the credentials do not have"))
+    Fault::new(
+        FailureClass::Unsupported,
+        format!("a URL is signed with {needs}, which the credentials do not have"),
+    )
 }

@@ -9,8 +9,8 @@ use std::str::FromStr;
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-use crate::fault::{Class, Fault};
-use crate::store::Answer;
+use crate::fault::{FailureClass, Fault};
+use crate::store::RequestResult;
 
 /// The deepest nesting. Answers have at most six levels.
 const MAX_DEPTH: usize = 16;
@@ -55,7 +55,7 @@ impl Element {
     ///
     /// # Errors
     /// `Nonsense` if there is none.
-    pub(crate) fn need(&self, name: &str) -> Answer<&str> {
+    pub(crate) fn need(&self, name: &str) -> RequestResult<&str> {
         let missing = || Fault::nonsense(format!("`{}` has no `{name}`", self.name));
         self.get(name).map(|inner| &inner.text[..]).ok_or_else(missing)
     }
@@ -64,7 +64,7 @@ impl Element {
     ///
     /// # Errors
     /// `Nonsense` if there is none, or it is not a number.
-    pub(crate) fn number<T: FromStr>(&self, name: &str) -> Answer<T> {
+    pub(crate) fn number<T: FromStr>(&self, name: &str) -> RequestResult<T> {
         let text = self.need(name)?.trim();
         text.parse()
             .map_err(|_| Fault::nonsense(format!("its `{name}` is `{}`, which is no number", short(text))))
@@ -110,14 +110,14 @@ fn broken(cause: impl std::fmt::Display) -> Fault {
 /// send the status of long requests before the result is known.
 ///
 /// # Errors
-/// [`Class::Foreign`] if it is another document or not XML, [`Class::Nonsense`] if it is truncated or invalid, and
-/// those of `visit`.
+/// [`FailureClass::Foreign`] if it is another document or not XML, [`FailureClass::Nonsense`] if it is truncated or
+/// invalid, and those of `visit`.
 pub(crate) fn records(
     content: &[u8],
     roots: &[&str],
     lists: &[&str],
-    visit: &mut dyn FnMut(Element) -> Answer<()>,
-) -> Answer<()> {
+    visit: &mut dyn FnMut(Element) -> RequestResult<()>,
+) -> RequestResult<()> {
     let (mut reader, root) = begin(content)?;
     if root == "Error" {
         let (code, message) = refusal_in(content).unwrap_or_default();
@@ -125,7 +125,7 @@ pub(crate) fn records(
         return Err(Fault::answer(500, &code, &message));
     }
     if !roots.contains(&&root[..]) {
-        return Err(Fault::new(Class::Foreign, format!("`<{root}>`")));
+        return Err(Fault::new(FailureClass::Foreign, format!("`<{root}>`")));
     }
     read(&mut reader, lists, visit)
 }
@@ -134,7 +134,7 @@ pub(crate) fn records(
 ///
 /// # Errors
 /// Those of [`records`].
-pub(crate) fn whole(content: &[u8], roots: &[&str]) -> Answer<Element> {
+pub(crate) fn whole(content: &[u8], roots: &[&str]) -> RequestResult<Element> {
     let mut all =
         Element { name: roots.first().copied().unwrap_or_default().to_owned(), ..Element::default() };
     records(content, roots, &[], &mut |record| {
@@ -168,10 +168,10 @@ pub(crate) fn refusal_in(content: &[u8]) -> Option<(String, String)> {
 }
 
 /// Reads up to the root. Returns the reader and the name of the root.
-fn begin(content: &[u8]) -> Answer<(Reader<&[u8]>, String)> {
+fn begin(content: &[u8]) -> RequestResult<(Reader<&[u8]>, String)> {
     // Azure's answers begin with a byte order mark.
     let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content).trim_ascii();
-    let foreign = |what: &str| Fault::new(Class::Foreign, what);
+    let foreign = |what: &str| Fault::new(FailureClass::Foreign, what);
     if content.is_empty() {
         return Err(foreign("nothing"));
     }
@@ -195,8 +195,8 @@ fn begin(content: &[u8]) -> Answer<(Reader<&[u8]>, String)> {
 fn read(
     reader: &mut Reader<&[u8]>,
     lists: &[&str],
-    visit: &mut dyn FnMut(Element) -> Answer<()>,
-) -> Answer<()> {
+    visit: &mut dyn FnMut(Element) -> RequestResult<()>,
+) -> RequestResult<()> {
     // The record being read, and its open child elements.
     let mut open: Vec<Element> = Vec::new();
     let (mut in_list, mut elements, mut count) = (false, 0, 0);
@@ -244,7 +244,7 @@ fn add(open: &mut [Element], text: &str) {
     }
 }
 
-fn entity(name: &[u8]) -> Answer<&'static str> {
+fn entity(name: &[u8]) -> RequestResult<&'static str> {
     Ok(match name {
         b"lt" => "<",
         b"gt" => ">",
@@ -259,7 +259,7 @@ fn entity(name: &[u8]) -> Answer<&'static str> {
 mod tests {
     use super::*;
 
-    fn all(text: &str) -> Answer<Vec<Element>> {
+    fn all(text: &str) -> RequestResult<Vec<Element>> {
         let mut all = Vec::new();
         records(text.as_bytes(), &["R"], &["L"], &mut |record| {
             all.push(record);
@@ -268,7 +268,7 @@ mod tests {
         Ok(all)
     }
 
-    fn class(text: &str) -> Class {
+    fn class(text: &str) -> FailureClass {
         all(text).unwrap_err().class
     }
 
@@ -289,28 +289,28 @@ mod tests {
         for foreign in
             ["", " \n", "<!DOCTYPE html><html></html>", "<html><body>x</body></html>", "{\"a\":1}", "R"]
         {
-            assert_eq!(class(foreign), Class::Foreign, "{foreign}");
+            assert_eq!(class(foreign), FailureClass::Foreign, "{foreign}");
         }
         let laughs = "<!DOCTYPE R [<!ENTITY a \"ha\"><!ENTITY b \"&a;&a;&a;&a;\">]><R><K>&b;</K></R>";
-        assert_eq!(class(laughs), Class::Foreign);
+        assert_eq!(class(laughs), FailureClass::Foreign);
         for broken in
             ["<R>", "<R><K>a</K>", "<R><K>a</L></R>", "<R><K>&b;</K></R>", "<R><K>&#0;</K></R>", "<R><K"]
         {
-            assert_eq!(class(broken), Class::Nonsense, "{broken}");
+            assert_eq!(class(broken), FailureClass::Nonsense, "{broken}");
         }
         let deep = format!("<R>{}", "<a>".repeat(1_000_000));
-        assert_eq!(class(&deep), Class::Nonsense);
+        assert_eq!(class(&deep), FailureClass::Nonsense);
         let wide = format!("<R><K>{}</K></R>", "<a/>".repeat(MAX_ELEMENTS + 1));
-        assert_eq!(class(&wide), Class::Nonsense);
+        assert_eq!(class(&wide), FailureClass::Nonsense);
         let many = format!("<R>{}</R>", "<a/>".repeat(MAX_RECORDS + 1));
-        assert_eq!(class(&many), Class::Nonsense);
+        assert_eq!(class(&many), FailureClass::Nonsense);
     }
 
     #[test]
     fn an_error_document_with_a_success_status_is_an_error() {
         let fault = all("<Error><Code>AccessDenied</Code><Message>no</Message></Error>").unwrap_err();
-        assert_eq!((fault.class, &fault.message[..]), (Class::Denied, "no"));
-        assert_eq!(all("<Error><Code>InternalErr").unwrap_err().class, Class::Again);
+        assert_eq!((fault.class, &fault.message[..]), (FailureClass::Denied, "no"));
+        assert_eq!(all("<Error><Code>InternalErr").unwrap_err().class, FailureClass::Again);
         assert_eq!(refusal_in(b"<Error><Code>A</Code><Mess"), Some(("A".to_owned(), String::new())));
         assert_eq!(refusal_in(b"<html><Code>A</Code></html>"), None);
     }

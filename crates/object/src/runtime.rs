@@ -7,7 +7,7 @@ use std::time::Duration;
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::fault::{Class, Fault};
+use crate::fault::{FailureClass, Fault};
 
 /// Threads that drive all connections. Hashing and cutting happen elsewhere, and two threads move a few GB per second.
 const THREADS: usize = 2;
@@ -22,7 +22,8 @@ fn runtime() -> Result<&'static Runtime, Fault> {
         let built = haul_threads::caught(|| builder.build());
         built.map_err(|error| error.cause().to_owned())?.map_err(|error| error.to_string())
     });
-    made.as_ref().map_err(|cause| Fault::new(Class::Final, format!("threads cannot be started: {cause}")))
+    made.as_ref()
+        .map_err(|cause| Fault::new(FailureClass::Final, format!("threads cannot be started: {cause}")))
 }
 
 /// Runs a request to its end on the calling thread.

@@ -17,7 +17,7 @@ use crate::url_method::UrlMethod;
 pub(crate) const MAX_PAGE: usize = 10_000;
 
 /// Refuses an answer with more names than any page has.
-pub(crate) fn fits(count: usize, of: &str) -> Answer<()> {
+pub(crate) fn fits(count: usize, of: &str) -> RequestResult<()> {
     if count > MAX_PAGE {
         return Err(Fault::nonsense(format!("it names too many {of}")));
     }
@@ -25,7 +25,7 @@ pub(crate) fn fits(count: usize, of: &str) -> Answer<()> {
 }
 
 /// The result of one request.
-pub(crate) type Answer<T> = Result<T, Fault>;
+pub(crate) type RequestResult<T> = Result<T, Fault>;
 
 /// An object, as a store reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -213,7 +213,7 @@ pub struct Terms {
 const SILENT: Duration = Duration::from_millis(2500);
 
 /// The progress of one request, and whether it is still wanted.
-pub(crate) struct Activity<'a> {
+pub(crate) struct RequestProgress<'a> {
     begun: Instant,
     /// Microseconds from `begun` to the last progress.
     moved: AtomicU64,
@@ -227,7 +227,7 @@ pub(crate) struct Activity<'a> {
     silent: Option<&'a (dyn Fn() + Sync)>,
 }
 
-impl<'a> Activity<'a> {
+impl<'a> RequestProgress<'a> {
     /// A request that begins now.
     pub(crate) fn new(stall: Duration, cancel: &'a AtomicBool, unwanted: Option<&'a AtomicBool>) -> Self {
         Self { begun: Instant::now(), moved: AtomicU64::new(0), cancel, unwanted, stall, silent: None }
@@ -276,12 +276,12 @@ pub struct ExpectedObject<'a> {
 }
 
 /// Takes the bytes of a range as they arrive.
-pub(crate) type Take<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
+pub(crate) type TakeBytes<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
 
 /// Requests about objects.
 pub(crate) trait ObjectRequests: Send + Sync {
     /// Looks up an object and its details.
-    fn describe(&self, key: &str, at: &Activity<'_>) -> Answer<(Object, Details)>;
+    fn describe(&self, key: &str, at: &RequestProgress<'_>) -> RequestResult<(Object, Details)>;
 
     /// Reads the bytes of `range`, if the object is the expected one.
     fn get(
@@ -289,12 +289,17 @@ pub(crate) trait ObjectRequests: Send + Sync {
         key: &str,
         range: Range<u64>,
         known: ExpectedObject<'_>,
-        take: Take<'_>,
-        at: &Activity<'_>,
-    ) -> Answer<()>;
+        take: TakeBytes<'_>,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<()>;
 
     /// Reads an object of up to `limit` bytes with its metadata.
-    fn get_whole(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<(Object, Vec<u8>)>;
+    fn get_whole(
+        &self,
+        key: &str,
+        limit: usize,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<(Object, Vec<u8>)>;
 
     /// Writes an object in one request.
     fn put(
@@ -303,15 +308,21 @@ pub(crate) trait ObjectRequests: Send + Sync {
         body: &Payload,
         options: &PutOptions,
         check: Checksum,
-        at: &Activity<'_>,
-    ) -> Answer<Tag>;
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<Tag>;
 
     /// Lists one page of the objects under `prefix`.
-    fn list(&self, prefix: &str, delimiter: bool, next: Option<&str>, at: &Activity<'_>) -> Answer<ListPage>;
+    fn list(
+        &self,
+        prefix: &str,
+        delimiter: bool,
+        next: Option<&str>,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<ListPage>;
 
     /// Deletes an object; with `etag` only the one with this ETag, where the store supports the condition. Deleting a
     /// missing one succeeds.
-    fn delete(&self, key: &str, etag: Option<&str>, at: &Activity<'_>) -> Answer<()>;
+    fn delete(&self, key: &str, etag: Option<&str>, at: &RequestProgress<'_>) -> RequestResult<()>;
 
     /// Whether a key survives the XML of [`ObjectRequests::delete_all`] unchanged.
     fn deletes_together(&self, _key: &str) -> bool {
@@ -319,25 +330,48 @@ pub(crate) trait ObjectRequests: Send + Sync {
     }
 
     /// Deletes up to [`Terms::delete_batch`] objects, whose keys must pass [`ObjectRequests::deletes_together`].
-    fn delete_all(&self, _keys: &[&str], _at: &Activity<'_>) -> Answer<Deleted> {
-        Err(Fault::new(crate::fault::Class::Unsupported, "the store removes one object at a time"))
+    fn delete_all(&self, _keys: &[&str], _at: &RequestProgress<'_>) -> RequestResult<Deleted> {
+        Err(Fault::new(crate::fault::FailureClass::Unsupported, "the store removes one object at a time"))
     }
 
     /// Copies an object within the bucket, if it still has its ETag; up to [`Terms::max_copy_len`] bytes.
-    fn copy(&self, from: &Object, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()>;
+    fn copy(
+        &self,
+        from: &Object,
+        to: &str,
+        options: &PutOptions,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<()>;
 }
 
 /// Requests about multipart uploads.
 pub(crate) trait UploadRequests: Send + Sync {
     /// Creates an upload and returns its id.
-    fn create(&self, key: &str, options: &PutOptions, check: Checksum, at: &Activity<'_>) -> Answer<String>;
+    fn create(
+        &self,
+        key: &str,
+        options: &PutOptions,
+        check: Checksum,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<String>;
 
     /// Writes a part, numbered from 1. Writing it again replaces it.
-    fn put_part(&self, part: PartOf<'_>, body: &Payload, check: Checksum, at: &Activity<'_>) -> Answer<Tag>;
+    fn put_part(
+        &self,
+        part: PartOf<'_>,
+        body: &Payload,
+        check: Checksum,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<Tag>;
 
     /// Copies a range of an object of this bucket into a part, if the object still has its ETag.
-    fn copy_part(&self, from: &Object, range: Range<u64>, part: PartOf<'_>, at: &Activity<'_>)
-    -> Answer<Tag>;
+    fn copy_part(
+        &self,
+        from: &Object,
+        range: Range<u64>,
+        part: PartOf<'_>,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<Tag>;
 
     /// Completes an upload from its parts, in order, and returns the ETag of the object.
     fn complete(
@@ -346,14 +380,19 @@ pub(crate) trait UploadRequests: Send + Sync {
         parts: &[Tag],
         whole: Whole,
         options: &PutOptions,
-        at: &Activity<'_>,
-    ) -> Answer<String>;
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<String>;
 
     /// Aborts an upload. Aborting a missing one succeeds.
-    fn abort(&self, upload: &Upload, at: &Activity<'_>) -> Answer<()>;
+    fn abort(&self, upload: &Upload, at: &RequestProgress<'_>) -> RequestResult<()>;
 
     /// Lists the parts after number `after`, ascending, and whether there are more.
-    fn parts(&self, upload: &Upload, after: u32, at: &Activity<'_>) -> Answer<(Vec<HeldPart>, bool)>;
+    fn parts(
+        &self,
+        upload: &Upload,
+        after: u32,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<(Vec<HeldPart>, bool)>;
 
     /// Lists the incomplete uploads under `prefix` after `marker`, and whether there are more. Without
     /// [`Terms::lists_uploads`], those of the object with this exact key.
@@ -361,8 +400,8 @@ pub(crate) trait UploadRequests: Send + Sync {
         &self,
         prefix: &str,
         marker: Option<&Upload>,
-        at: &Activity<'_>,
-    ) -> Answer<(Vec<Upload>, bool)>;
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<(Vec<Upload>, bool)>;
 }
 
 /// An object store. Each method is one request and is not retried; many threads may call it at once.
@@ -376,19 +415,19 @@ pub(crate) trait Store: ObjectRequests + UploadRequests {
     }
 
     /// A URL with which anyone can read or write one object for some time.
-    fn presign(&self, key: &str, method: UrlMethod, lasts: Duration) -> Answer<String>;
+    fn presign(&self, key: &str, method: UrlMethod, lasts: Duration) -> RequestResult<String>;
 
     /// Makes the bucket.
-    fn make_bucket(&self, at: &Activity<'_>) -> Answer<()>;
+    fn make_bucket(&self, at: &RequestProgress<'_>) -> RequestResult<()>;
 
     /// Removes the bucket. Some stores also do so if it has objects.
-    fn remove_bucket(&self, at: &Activity<'_>) -> Answer<()>;
+    fn remove_bucket(&self, at: &RequestProgress<'_>) -> RequestResult<()>;
 
     /// Checks that an object can be written with these options, before anything is sent.
     ///
     /// # Errors
-    /// [`Class::Unsupported`](crate::fault::Class::Unsupported), naming the option that the provider lacks.
-    fn check_options(&self, options: &PutOptions) -> Answer<()>;
+    /// [`FailureClass::Unsupported`](crate::fault::FailureClass::Unsupported), naming the option that the provider lacks.
+    fn check_options(&self, options: &PutOptions) -> RequestResult<()>;
 }
 
 /// A part of an upload.

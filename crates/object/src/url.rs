@@ -1,11 +1,11 @@
 //! URLs: percent-encoding, and protection against keys that change the URL's meaning.
 
-use crate::fault::{Class, Fault};
+use crate::fault::{FailureClass, Fault};
 
-use crate::store::Answer;
+use crate::store::RequestResult;
 
 /// Parses a URL. Refuses keys with `.` or `..` components: normalization would address another object.
-pub(crate) fn address(text: &str) -> Answer<reqwest::Url> {
+pub(crate) fn address(text: &str) -> RequestResult<reqwest::Url> {
     let url = reqwest::Url::parse(text).map_err(|_| Fault::unsendable("its name"))?;
     let behind_host =
         text.split_once("://").map_or("", |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
@@ -30,13 +30,13 @@ pub(crate) fn in_clear(text: &str) -> Option<String> {
 /// Refuses to send a bearer secret in plain text.
 ///
 /// # Errors
-/// [`Class::Insecure`] if it would be.
-pub(crate) fn keep_secret(text: &str, what: &str) -> Answer<()> {
+/// [`FailureClass::Insecure`] if it would be.
+pub(crate) fn keep_secret(text: &str, what: &str) -> RequestResult<()> {
     match in_clear(text) {
         None => Ok(()),
         Some(host) => {
             let cause = format!("{what} would go to {host} in the clear: use https://, or --insecure-http");
-            Err(Fault::new(Class::Insecure, cause))
+            Err(Fault::new(FailureClass::Insecure, cause))
         }
     }
 }

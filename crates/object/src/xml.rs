@@ -3,13 +3,13 @@
 use quick_xml::se::to_string_with_root;
 use serde::Serialize;
 
-use crate::fault::{Class, Fault};
+use crate::fault::{FailureClass, Fault};
 use crate::record::refusal_in;
-use crate::store::Answer;
+use crate::store::RequestResult;
 
 /// Serializes a request.
-pub(crate) fn print<T: Serialize>(root: &str, value: &T) -> Answer<String> {
-    to_string_with_root(root, value).map_err(|error| Fault::new(Class::Final, error.to_string()))
+pub(crate) fn print<T: Serialize>(root: &str, value: &T) -> RequestResult<String> {
+    to_string_with_root(root, value).map_err(|error| Fault::new(FailureClass::Final, error.to_string()))
 }
 
 /// The failure that an error answer describes.
@@ -19,7 +19,7 @@ pub(crate) fn refusal(status: u16, content: &[u8]) -> Fault {
 }
 
 /// Decodes a key that was percent-encoded because XML could not carry it.
-pub(crate) fn decode(text: &str, encoding: Option<&str>) -> Answer<String> {
+pub(crate) fn decode(text: &str, encoding: Option<&str>) -> RequestResult<String> {
     if encoding != Some("url") || !text.contains(['%', '+']) {
         return Ok(text.to_owned());
     }

@@ -2,7 +2,7 @@
 
 /// The verdict on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PageVerdict {
     /// Its checksum is right, or it is new.
     Good,
     /// Its checksum is wrong.

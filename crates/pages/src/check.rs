@@ -11,7 +11,7 @@ use haul_core::{
     BadPage, Databases, Error, ErrorKind, PageChecks, PageCounts, PageReport, RelPath, Result, Side,
 };
 
-use crate::bytes::{Verdict, is_zero};
+use crate::bytes::{PageVerdict, is_zero};
 use crate::control::Control;
 use crate::innodb::{HEAD_LEN, innodb, is_innodb_name, sure};
 use crate::pages::{MAX_PAGE, Pages};
@@ -35,11 +35,11 @@ pub struct PageCheck {
     checks: PageChecks,
     /// The control files, by the path of their cluster.
     clusters: Mutex<HashMap<Vec<u8>, Option<Control>>>,
-    found: Mutex<Found>,
+    found: Mutex<PageFindings>,
 }
 
 #[derive(Default)]
-struct Found {
+struct PageFindings {
     counts: PageCounts,
     named: BTreeSet<BadPage>,
     names_len: usize,
@@ -208,15 +208,15 @@ impl FilePages {
         let mut bad = Vec::new();
         let mut counts = PageCounts::default();
         for number in offset / size..end.div_ceil(size) {
-            // A page of which only a part is here is read as a whole.
+            // If only a part of the page is here, the whole page is read.
             let verdict = match whole(bytes, offset, number, self.pages.size()) {
                 Some(page) => self.pages.judge(number, page),
                 None => self.again(number, bytes, offset, read)?,
             };
             match verdict {
-                Verdict::Bad => bad.push(number),
-                Verdict::Good => self.count(&mut counts),
-                Verdict::Unknown => counts.without_checksum += 1,
+                PageVerdict::Bad => bad.push(number),
+                PageVerdict::Good => self.count(&mut counts),
+                PageVerdict::Unknown => counts.without_checksum += 1,
             }
         }
         let pauses = !bad.is_empty() && is_live();
@@ -230,9 +230,9 @@ impl FilePages {
             let mut still = Vec::new();
             for number in std::mem::take(&mut bad) {
                 match self.again(number, bytes, offset, read)? {
-                    Verdict::Bad => still.push(number),
-                    Verdict::Good => self.count(&mut counts),
-                    Verdict::Unknown => counts.without_checksum += 1,
+                    PageVerdict::Bad => still.push(number),
+                    PageVerdict::Good => self.count(&mut counts),
+                    PageVerdict::Unknown => counts.without_checksum += 1,
                 }
             }
             bad = still;
@@ -255,10 +255,10 @@ impl FilePages {
                     None => self.pages.judge(number, &self.assembled(number, runs)),
                 };
                 match verdict {
-                    Verdict::Unknown => counts.without_checksum += 1,
-                    Verdict::Good | Verdict::Bad => self.count(&mut counts),
+                    PageVerdict::Unknown => counts.without_checksum += 1,
+                    PageVerdict::Good | PageVerdict::Bad => self.count(&mut counts),
                 }
-                if verdict == Verdict::Bad {
+                if verdict == PageVerdict::Bad {
                     bad.push(number);
                 }
             }
@@ -267,7 +267,7 @@ impl FilePages {
         self.found(&counts, &bad)
     }
 
-    /// A page of which only parts are in `runs`.
+    /// A page that `runs` has in parts only.
     fn assembled(&self, number: u64, runs: &[(u64, &[u8])]) -> Vec<u8> {
         let mut page = vec![0; self.pages.size()];
         let start = number * page.len() as u64;
@@ -294,7 +294,7 @@ impl FilePages {
         bytes: &mut [u8],
         offset: u64,
         read: &mut ReadAgain<'_, E>,
-    ) -> Result<Verdict, E> {
+    ) -> Result<PageVerdict, E> {
         let start = number * self.pages.size() as u64;
         let mut page = vec![0; self.pages.size()];
         read(&mut page, start)?;

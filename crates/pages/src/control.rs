@@ -1,7 +1,7 @@
 //! The file `global/pg_control` of a PostgreSQL cluster.
 
 use crate::bytes::crc32c;
-use crate::pages::{Kind, MAX_PAGE, Pages};
+use crate::pages::{MAX_PAGE, PageKind, Pages};
 
 /// The fields of the control file about pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Control {
     /// The pages of the file with this number in its relation.
     #[must_use]
     pub fn pages(&self, segment: u32) -> Pages {
-        Pages { size: self.block, kind: Kind::Postgres(segment.wrapping_mul(self.blocks_per_file)) }
+        Pages { size: self.block, kind: PageKind::Postgres(segment.wrapping_mul(self.blocks_per_file)) }
     }
 }
 

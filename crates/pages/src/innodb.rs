@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::bytes::{Verdict, be16, be32, is_zero};
-use crate::innodb_format::{Format, Sums};
-use crate::pages::{Kind, Pages};
+use crate::bytes::{PageVerdict, be16, be32, is_zero};
+use crate::innodb_format::{InnoDbFormat, Sums};
+use crate::pages::{PageKind, Pages};
 
 /// How many bytes of the beginning of a file tell all that [`innodb`] can find out.
 pub const HEAD_LEN: usize = 256 * 1024;
@@ -68,7 +68,7 @@ fn stated(head: &[u8]) -> Option<Pages> {
     // As innochecksum(1) does: the second and the third extent of the system tablespace.
     let extent = (1 << 20).max(size as u64 * 64) / size as u64;
     let doublewrite = if space == 0 { (extent, 3 * extent) } else { (0, 0) };
-    Some(Pages { size, kind: Kind::InnoDb(Format { sums, encrypted, doublewrite }) })
+    Some(Pages { size, kind: PageKind::InnoDb(InnoDbFormat { sums, encrypted, doublewrite }) })
 }
 
 /// The size of pages with this code in the flags.
@@ -88,8 +88,8 @@ fn guessed(head: &[u8]) -> Option<Pages> {
         .flat_map(|size| [(size, Sums::FullCrc32), (size, Sums::Original)])
         .chain(sizes(1..6).map(|size| (size, Sums::Compressed)));
     let pages = all.map(|(size, sums)| {
-        let format = Format { sums, encrypted: false, doublewrite: (0, 0) };
-        Pages { size, kind: Kind::InnoDb(format) }
+        let format = InnoDbFormat { sums, encrypted: false, doublewrite: (0, 0) };
+        Pages { size, kind: PageKind::InnoDb(format) }
     });
     pages.into_iter().find(|pages| (1..3).all(|number| is_good(pages, number, head)))
 }
@@ -97,5 +97,5 @@ fn guessed(head: &[u8]) -> Option<Pages> {
 /// Whether the page with this number is in `head`, not new, and good.
 fn is_good(pages: &Pages, number: usize, head: &[u8]) -> bool {
     let page = head.get(number * pages.size..(number + 1) * pages.size);
-    page.is_some_and(|page| !is_zero(page) && pages.judge(number as u64, page) == Verdict::Good)
+    page.is_some_and(|page| !is_zero(page) && pages.judge(number as u64, page) == PageVerdict::Good)
 }

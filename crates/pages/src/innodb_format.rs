@@ -1,6 +1,6 @@
 //! Pages of InnoDB, in each format.
 
-use crate::bytes::{Verdict, be16, be32};
+use crate::bytes::{PageVerdict, be16, be32};
 use crate::innodb_sums::{compressed_sums, full_crc32, original_sums};
 
 // The header of a page.
@@ -21,7 +21,7 @@ const NO_CHECKSUM: u32 = 0xdead_beef;
 
 /// How the pages of a space are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Format {
+pub(crate) struct InnoDbFormat {
     pub(crate) sums: Sums,
     /// MySQL encrypts the pages.
     pub(crate) encrypted: bool,
@@ -37,9 +37,9 @@ pub(crate) enum Sums {
     Compressed,
 }
 
-pub(crate) fn judge(format: Format, number: u64, page: &[u8]) -> Verdict {
+pub(crate) fn judge(format: InnoDbFormat, number: u64, page: &[u8]) -> PageVerdict {
     if (format.doublewrite.0..format.doublewrite.1).contains(&number) {
-        return Verdict::Unknown;
+        return PageVerdict::Unknown;
     }
     match format.sums {
         Sums::FullCrc32 => good(full_crc32(page)),
@@ -48,21 +48,21 @@ pub(crate) fn judge(format: Format, number: u64, page: &[u8]) -> Verdict {
     }
 }
 
-fn good(is_good: bool) -> Verdict {
-    if is_good { Verdict::Good } else { Verdict::Bad }
+fn good(is_good: bool) -> PageVerdict {
+    if is_good { PageVerdict::Good } else { PageVerdict::Bad }
 }
 
-fn original(encrypted: bool, page: &[u8]) -> Verdict {
+fn original(encrypted: bool, page: &[u8]) -> PageVerdict {
     let end = page.len() - 8;
     let (first, last) = (be32(page, 0), be32(page, end));
     let sums = original_sums(page);
     let same_lsn = be32(page, LSN_LOW) == be32(page, end + 4);
     if (first, last) == (sums.crc32c, sums.crc32c) && same_lsn {
-        return Verdict::Good;
+        return PageVerdict::Good;
     }
     let is_encrypted = be32(page, KEY_VERSION) != 0;
     if is_encrypted && be32(page, CRYPT_SUM) == sums.crc32c {
-        return Verdict::Good;
+        return PageVerdict::Good;
     }
     let kind = be16(page, TYPE);
     let has_none = match kind {
@@ -75,17 +75,17 @@ fn original(encrypted: bool, page: &[u8]) -> Verdict {
         _ => encrypted && MYSQL_ENCRYPTED.contains(&kind),
     };
     if has_none || (first, last) == (NO_CHECKSUM, NO_CHECKSUM) && same_lsn {
-        return Verdict::Unknown;
+        return PageVerdict::Unknown;
     }
     good(same_lsn && sums.is_older(page, first, last))
 }
 
-fn compressed(page: &[u8]) -> Verdict {
+fn compressed(page: &[u8]) -> PageVerdict {
     let stored = be32(page, 0);
     let (crc32c, is_adler) = compressed_sums(page, stored);
     let is_encrypted = be32(page, KEY_VERSION) != 0 && be32(page, CRYPT_SUM) == crc32c;
     if stored == crc32c || is_encrypted || is_adler {
-        return Verdict::Good;
+        return PageVerdict::Good;
     }
-    if stored == NO_CHECKSUM { Verdict::Unknown } else { Verdict::Bad }
+    if stored == NO_CHECKSUM { PageVerdict::Unknown } else { PageVerdict::Bad }
 }

@@ -24,7 +24,7 @@ mod postgres;
 #[cfg(test)]
 mod tests;
 
-pub use bytes::Verdict;
+pub use bytes::PageVerdict;
 pub use check::{FilePages, PageCheck, ReadAgain, ReadHead};
 pub use control::Control;
 pub use innodb::{HEAD_LEN, innodb, is_innodb_name};

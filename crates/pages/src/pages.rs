@@ -1,7 +1,7 @@
 //! The pages of one file.
 
-use crate::bytes::{Verdict, is_zero};
-use crate::innodb_format::{self, Format};
+use crate::bytes::{PageVerdict, is_zero};
+use crate::innodb_format::{self, InnoDbFormat};
 use crate::postgres;
 
 /// The size of the largest pages, in bytes.
@@ -11,12 +11,12 @@ pub const MAX_PAGE: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
     pub(crate) size: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: PageKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    InnoDb(Format),
+pub(crate) enum PageKind {
+    InnoDb(InnoDbFormat),
     /// The number of the first block in its relation.
     Postgres(u32),
 }
@@ -31,20 +31,20 @@ impl Pages {
     /// Whether they are pages of InnoDB.
     #[must_use]
     pub fn is_innodb(&self) -> bool {
-        matches!(self.kind, Kind::InnoDb(_))
+        matches!(self.kind, PageKind::InnoDb(_))
     }
 
     /// Checks the page with this number in its file. Bytes of another length are no page.
     #[must_use]
-    pub fn judge(&self, number: u64, page: &[u8]) -> Verdict {
+    pub fn judge(&self, number: u64, page: &[u8]) -> PageVerdict {
         if page.len() != self.size {
-            return Verdict::Unknown;
+            return PageVerdict::Unknown;
         }
         let verdict = match &self.kind {
-            Kind::InnoDb(format) => innodb_format::judge(*format, number, page),
-            Kind::Postgres(first) => postgres::judge(*first, number, page),
+            PageKind::InnoDb(format) => innodb_format::judge(*format, number, page),
+            PageKind::Postgres(first) => postgres::judge(*first, number, page),
         };
         // Checked last: it is seldom so, and most pages tell that by their first bytes.
-        if verdict == Verdict::Bad && is_zero(page) { Verdict::Good } else { verdict }
+        if verdict == PageVerdict::Bad && is_zero(page) { PageVerdict::Good } else { verdict }
     }
 }

@@ -1,6 +1,6 @@
 //! Relations of PostgreSQL: the names of their files, and the checksum of a page.
 
-use crate::bytes::Verdict;
+use crate::bytes::PageVerdict;
 
 /// The place of the checksum in a page.
 const STORED: std::ops::Range<usize> = 8..10;
@@ -95,11 +95,11 @@ fn is_number(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_digit)
 }
 
-pub(crate) fn judge(first: u32, number: u64, page: &[u8]) -> Verdict {
-    let Some(stored) = page.get(STORED).and_then(<[u8]>::first_chunk) else { return Verdict::Unknown };
+pub(crate) fn judge(first: u32, number: u64, page: &[u8]) -> PageVerdict {
+    let Some(stored) = page.get(STORED).and_then(<[u8]>::first_chunk) else { return PageVerdict::Unknown };
     let sum = fnv1a(page) ^ first.wrapping_add(number as u32);
     let sum = (sum % 65_535 + 1) as u16;
-    if u16::from_le_bytes(*stored) == sum { Verdict::Good } else { Verdict::Bad }
+    if u16::from_le_bytes(*stored) == sum { PageVerdict::Good } else { PageVerdict::Bad }
 }
 
 /// FNV-1a of a page, 32 sums side by side, with zeros in the place of the checksum.

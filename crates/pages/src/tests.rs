@@ -4,7 +4,7 @@ use haul_core::{BadPage, Databases, ErrorKind, PageChecks, RelPath, Result};
 use proptest::prelude::*;
 
 use crate::bytes::crc32c;
-use crate::{Control, HEAD_LEN, PageCheck, ReadHead, Verdict, innodb, is_innodb_name, relation_file};
+use crate::{Control, HEAD_LEN, PageCheck, PageVerdict, ReadHead, innodb, is_innodb_name, relation_file};
 
 const SIZE: usize = 16 << 10;
 
@@ -47,9 +47,9 @@ fn control(checksums: u32) -> Vec<u8> {
 
 /// Files in memory.
 #[derive(Default)]
-struct Files(BTreeMap<&'static str, Vec<u8>>, &'static str);
+struct MemoryFiles(BTreeMap<&'static str, Vec<u8>>, &'static str);
 
-impl ReadHead for Files {
+impl ReadHead for MemoryFiles {
     fn head(&self, len: usize) -> Result<Vec<u8>> {
         let file = &self.0[self.1];
         Ok(file[..len.min(file.len())].to_vec())
@@ -119,8 +119,8 @@ fn a_space_is_recognized_also_without_its_first_page() {
     space[..SIZE].fill(0x55);
     let guessed = innodb(&space).unwrap();
     assert_eq!(guessed.size(), SIZE);
-    assert_eq!(guessed.judge(0, &space[..SIZE]), Verdict::Bad);
-    assert_eq!(guessed.judge(3, &space[3 * SIZE..4 * SIZE]), Verdict::Good);
+    assert_eq!(guessed.judge(0, &space[..SIZE]), PageVerdict::Bad);
+    assert_eq!(guessed.judge(3, &space[3 * SIZE..4 * SIZE]), PageVerdict::Good);
     assert_eq!(innodb(&vec![0; HEAD_LEN]), None);
     assert_eq!(innodb(&vec![0x55; HEAD_LEN]), None);
     assert_eq!(innodb(b""), None);
@@ -130,13 +130,13 @@ fn a_space_is_recognized_also_without_its_first_page() {
 fn zeros_are_new_and_one_bit_more_is_not() {
     let pages = innodb(&tablespace(4)).unwrap();
     let mut page = vec![0; SIZE];
-    assert_eq!(pages.judge(5, &page), Verdict::Good);
+    assert_eq!(pages.judge(5, &page), PageVerdict::Good);
     page[100] = 1;
-    assert_eq!(pages.judge(5, &page), Verdict::Bad);
+    assert_eq!(pages.judge(5, &page), PageVerdict::Bad);
     let pages = Control::parse(&control(1)).unwrap().pages(0);
-    assert_eq!((pages.size(), pages.judge(0, &[0; 8192])), (8192, Verdict::Good));
-    assert_eq!(pages.judge(0, &page[..8192]), Verdict::Bad);
-    assert_eq!(pages.judge(0, &page[..100]), Verdict::Unknown);
+    assert_eq!((pages.size(), pages.judge(0, &[0; 8192])), (8192, PageVerdict::Good));
+    assert_eq!(pages.judge(0, &page[..8192]), PageVerdict::Bad);
+    assert_eq!(pages.judge(0, &page[..100]), PageVerdict::Unknown);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_torn_page_is_read_again_and_a_bad_one_is_named() {
     torn[3 * SIZE + 5000] ^= 1;
     torn[7 * SIZE + 9000] ^= 1;
     let check = PageCheck::new(checks(Databases::Auto, true));
-    let files = Files(BTreeMap::from([("a.ibd", torn.clone())]), "a.ibd");
+    let files = MemoryFiles(BTreeMap::from([("a.ibd", torn.clone())]), "a.ibd");
     let file = check.file(&path("a.ibd"), b"", good.len() as u64, &files).unwrap().unwrap();
     // Page 3 is complete when it is read for the third time, page 7 stays bad.
     let mut reads = 0;
@@ -186,7 +186,7 @@ fn with_a_warning_alone_all_pages_may_be_bad() {
     let mut space = tablespace(4);
     space[2 * SIZE] ^= 1;
     let check = PageCheck::new(checks(Databases::InnoDb, false));
-    let files = Files(BTreeMap::from([("a.ibd", space.clone())]), "a.ibd");
+    let files = MemoryFiles(BTreeMap::from([("a.ibd", space.clone())]), "a.ibd");
     let file = check.file(&path("a.ibd"), b"", space.len() as u64, &files).unwrap().unwrap();
     assert!(file.check_runs(&[(0, &space)]) && file.are_good());
     assert_eq!(check.report().named.len(), 1);
@@ -199,7 +199,7 @@ fn pages_in_several_runs_are_put_together() {
     space[2 * SIZE + 4096..3 * SIZE - 4].fill(0);
     seal(&mut space[2 * SIZE..3 * SIZE]);
     let check = PageCheck::new(checks(Databases::Auto, true));
-    let files = Files(BTreeMap::from([("a.ibd", space.clone())]), "a.ibd");
+    let files = MemoryFiles(BTreeMap::from([("a.ibd", space.clone())]), "a.ibd");
     let file = check.file(&path("a.ibd"), b"", space.len() as u64, &files).unwrap().unwrap();
     let (first, second) = (2 * SIZE + 4096, 3 * SIZE - 4096);
     let runs = [(0, &space[..first]), (second as u64, &space[second..])];
@@ -220,7 +220,10 @@ fn pages_in_several_runs_are_put_together() {
 fn files_that_cannot_be_checked_are_noted_or_fail() {
     let text = || vec![b'x'; 100_000];
     let files = |name| {
-        Files(BTreeMap::from([("a.ibd", text()), ("base/5/1", text()), ("zero.ibd", vec![0; 70_000])]), name)
+        MemoryFiles(
+            BTreeMap::from([("a.ibd", text()), ("base/5/1", text()), ("zero.ibd", vec![0; 70_000])]),
+            name,
+        )
     };
     let find = |check: &std::sync::Arc<PageCheck>, name: &'static str| {
         check.file(&path(name), b"", 100_000, &files(name)).map(|found| found.is_some())
@@ -238,7 +241,7 @@ fn files_that_cannot_be_checked_are_noted_or_fail() {
     assert_eq!(warning.report().unchecked.len(), 1);
     // The source is a folder of the cluster.
     let part = PageCheck::new(checks(Databases::Auto, true));
-    let files_of_base = Files(BTreeMap::from([("5/1", text())]), "5/1");
+    let files_of_base = MemoryFiles(BTreeMap::from([("5/1", text())]), "5/1");
     assert!(part.file(&path("5/1"), b"base", 100_000, &files_of_base).unwrap().is_none());
     assert_eq!(part.report().unchecked.len(), 1);
     // With a control file that says there are none.
@@ -255,7 +258,7 @@ proptest! {
         let mut space = tablespace(4);
         let pages = innodb(&space).unwrap();
         space[number * SIZE + bit / 8] ^= 1 << (bit % 8);
-        prop_assert_eq!(pages.judge(number as u64, &space[number * SIZE..(number + 1) * SIZE]), Verdict::Bad);
+        prop_assert_eq!(pages.judge(number as u64, &space[number * SIZE..(number + 1) * SIZE]), PageVerdict::Bad);
         prop_assert_eq!(innodb(&space).unwrap().size(), SIZE);
     }
 

@@ -6,13 +6,13 @@ use haul_core::{Entry, EntryKind, RelPath, Result, ScanBatch};
 use haul_spool::Sorter;
 
 use crate::errors::list_failed;
-use crate::folders::Folders;
+use crate::folders::OpenFolders;
 use crate::histogram::Histogram;
 use crate::links::{self, HardLinkName};
 use crate::order::ScannedEntry;
 use crate::output::PlanOutput;
 use crate::plan::{Plan, Unfit};
-use crate::request::Request;
+use crate::request::PlanOptions;
 use crate::split::{Partitioner, wanted};
 use crate::tally::{Tally, data_len};
 use crate::target::Reason;
@@ -23,7 +23,7 @@ const EXAMPLES: usize = 10;
 
 /// Takes a scan and makes a plan of it.
 pub struct Collector {
-    request: Request,
+    request: PlanOptions,
     tally: Tally,
     histogram: Histogram,
     largest: Top,
@@ -45,7 +45,7 @@ pub struct Collector {
 impl Collector {
     /// An empty collector.
     #[must_use]
-    pub fn new(request: Request) -> Self {
+    pub fn new(request: PlanOptions) -> Self {
         Self {
             request,
             tally: Tally::default(),
@@ -138,7 +138,7 @@ impl Collector {
             let mut found = |found: ScannedEntry| tree.push(found).map_err(|e| list_failed(&e));
             links::group(names, request.top, &mut file, &mut found)?
         };
-        let mut folders = Folders::new(request.top);
+        let mut folders = OpenFolders::new(request.top);
         let mut splitter = request.split.map(|split| {
             // Directories are listed only if they are empty.
             let entries = tally.entries.saturating_sub(tally.folders);

@@ -3,12 +3,12 @@
 use haul_core::RelPath;
 
 use crate::order::ScannedEntry;
-use crate::ranked::Ranked;
+use crate::ranked::RankedEntry;
 use crate::top::Top;
 
 /// The figures of the entries below a directory, at any depth.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folder {
+pub struct FolderFigures {
     /// The directory.
     pub path: RelPath,
     /// Bytes in files, without holes. A hard-linked file counts at its first name.
@@ -18,7 +18,7 @@ pub struct Folder {
 }
 
 /// A directory that the pass is in.
-struct Open {
+struct OpenFolder {
     /// The length of its path, as a prefix of the innermost path. In a deep tree, storing all paths would take much
     /// more memory.
     end: usize,
@@ -30,8 +30,8 @@ struct Open {
 }
 
 /// The directories above the current entry, and the largest of those that the pass has left.
-pub(crate) struct Folders {
-    open: Vec<Open>,
+pub(crate) struct OpenFolders {
+    open: Vec<OpenFolder>,
     /// The path of the innermost directory.
     path: RelPath,
     largest: Top<u64>,
@@ -39,7 +39,7 @@ pub(crate) struct Folders {
     deepest: Top,
 }
 
-impl Folders {
+impl OpenFolders {
     pub(crate) fn new(most: usize) -> Self {
         Self {
             open: Vec::new(),
@@ -68,14 +68,14 @@ impl Folders {
         if found.is_dir {
             self.path = found.path.clone();
             let end = self.path.as_bytes().len();
-            self.open.push(Open { end, inside: 0, entries: 0, bytes: 0 });
+            self.open.push(OpenFolder { end, inside: 0, entries: 0, bytes: 0 });
         }
         empty
     }
 
     /// Leaves the innermost directory. Returns it if it is empty.
     fn leave(&mut self) -> Option<RelPath> {
-        let Open { end, inside, entries, bytes } = self.open.pop()?;
+        let OpenFolder { end, inside, entries, bytes } = self.open.pop()?;
         let path = self.path.ancestor(end)?;
         if let Some(above) = self.open.last_mut() {
             above.entries += entries;
@@ -99,9 +99,9 @@ impl Folders {
     }
 
     /// The largest, the widest and the deepest directories.
-    pub(crate) fn into_figures(self) -> (Vec<Folder>, Vec<Ranked>, Vec<Ranked>) {
+    pub(crate) fn into_figures(self) -> (Vec<FolderFigures>, Vec<RankedEntry>, Vec<RankedEntry>) {
         let largest = self.largest.into_vec().into_iter();
-        let largest = largest.map(|(path, bytes, entries)| Folder { path, bytes, entries }).collect();
+        let largest = largest.map(|(path, bytes, entries)| FolderFigures { path, bytes, entries }).collect();
         (largest, self.widest.into_ranked(), self.deepest.into_ranked())
     }
 }

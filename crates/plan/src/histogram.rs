@@ -1,8 +1,8 @@
 //! A histogram of file sizes, in steps of four.
 
-/// The files larger than the previous bucket's limit, up to [`Bucket::up_to`].
+/// The files larger than the previous bucket's limit, up to [`SizeBucket::up_to`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bucket {
+pub struct SizeBucket {
     /// The largest size in this bucket in bytes: 0, then 1 KiB, 4 KiB, 16 KiB and so on.
     pub up_to: u64,
     /// Number of files.
@@ -14,11 +14,11 @@ pub struct Bucket {
 /// Empty files, then steps of four from 1 KiB to 1 KiB × 4²⁶; the last bucket is unlimited.
 const BUCKETS: usize = 29;
 
-pub(crate) struct Histogram([Bucket; BUCKETS]);
+pub(crate) struct Histogram([SizeBucket; BUCKETS]);
 
 impl Default for Histogram {
     fn default() -> Self {
-        let mut buckets = [Bucket::default(); BUCKETS];
+        let mut buckets = [SizeBucket::default(); BUCKETS];
         for (at, bucket) in buckets.iter_mut().enumerate().skip(1) {
             bucket.up_to = if at + 1 == BUCKETS { u64::MAX } else { 1024 << (2 * (at - 1)) };
         }
@@ -34,8 +34,8 @@ impl Histogram {
     }
 
     /// The buckets from the first to the last that is not empty.
-    pub(crate) fn into_buckets(self) -> Vec<Bucket> {
-        let holds = |bucket: &Bucket| bucket.files > 0;
+    pub(crate) fn into_buckets(self) -> Vec<SizeBucket> {
+        let holds = |bucket: &SizeBucket| bucket.files > 0;
         let first = self.0.iter().position(holds).unwrap_or(BUCKETS);
         let last = self.0.iter().rposition(holds).map_or(first, |last| last + 1);
         self.0.get(first..last).unwrap_or_default().to_vec()

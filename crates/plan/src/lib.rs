@@ -26,13 +26,13 @@ pub mod target;
 mod top;
 
 pub use collect::Collector;
-pub use folders::Folder;
-pub use histogram::Bucket;
-pub use links::HardLinks;
+pub use folders::FolderFigures;
+pub use histogram::SizeBucket;
+pub use links::LinkedFiles;
 pub use output::PlanOutput;
 pub use plan::{Plan, Unfit};
-pub use ranked::Ranked;
-pub use request::Request;
+pub use ranked::RankedEntry;
+pub use request::PlanOptions;
 pub use split::{Partition, Split};
 pub use tally::{SMALL, Tally};
 pub use target::{Reason, Target};

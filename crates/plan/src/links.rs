@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::errors::list_failed;
 use crate::order::{HardLinkGroup, ScannedEntry, tree_order};
-use crate::ranked::Ranked;
+use crate::ranked::RankedEntry;
 use crate::tally::data_len;
 use crate::top::Top;
 
 /// Files with more than one name in the tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HardLinks {
+pub struct LinkedFiles {
     /// Number of files.
     pub files: u64,
     /// Number of their names in the tree.
@@ -24,7 +24,7 @@ pub struct HardLinks {
     /// Files with names outside of the tree, which a copy does not link.
     pub outside: u64,
     /// The files that save most, each by its first name.
-    pub largest: Vec<Ranked>,
+    pub largest: Vec<RankedEntry>,
 }
 
 /// One name of a hard-linked file.
@@ -70,8 +70,8 @@ pub(crate) fn group(
     most: usize,
     file: &mut dyn FnMut(&HardLinkName, &RelPath),
     found: &mut dyn FnMut(ScannedEntry) -> Result<()>,
-) -> Result<HardLinks> {
-    let mut links = HardLinks::default();
+) -> Result<LinkedFiles> {
+    let mut links = LinkedFiles::default();
     let mut largest = Top::new(most);
     let mut number = 0;
     let mut end = |group: Vec<HardLinkName>| -> Result<()> {

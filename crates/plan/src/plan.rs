@@ -2,10 +2,10 @@
 
 use haul_core::RelPath;
 
-use crate::folders::Folder;
-use crate::histogram::Bucket;
-use crate::links::HardLinks;
-use crate::ranked::Ranked;
+use crate::folders::FolderFigures;
+use crate::histogram::SizeBucket;
+use crate::links::LinkedFiles;
+use crate::ranked::RankedEntry;
 use crate::split::Partition;
 use crate::tally::Tally;
 use crate::target::Reason;
@@ -27,21 +27,21 @@ pub struct Plan {
     /// Counts.
     pub tally: Tally,
     /// Files by size in ascending order, without empty buckets at the ends.
-    pub histogram: Vec<Bucket>,
+    pub histogram: Vec<SizeBucket>,
     /// The largest files, by bytes.
-    pub largest_files: Vec<Ranked>,
+    pub largest_files: Vec<RankedEntry>,
     /// The largest directories by the bytes below them, except the root.
-    pub largest_folders: Vec<Folder>,
+    pub largest_folders: Vec<FolderFigures>,
     /// The directories with the most entries directly in them.
-    pub widest_folders: Vec<Ranked>,
+    pub widest_folders: Vec<RankedEntry>,
     /// The directories furthest below the root, by depth.
-    pub deepest_folders: Vec<Ranked>,
+    pub deepest_folders: Vec<RankedEntry>,
     /// The longest name, by bytes.
-    pub longest_name: Option<Ranked>,
+    pub longest_name: Option<RankedEntry>,
     /// The longest path below the root, by bytes.
-    pub longest_path: Option<Ranked>,
+    pub longest_path: Option<RankedEntry>,
     /// Files with several names.
-    pub hard_links: HardLinks,
+    pub hard_links: LinkedFiles,
     /// The entries that the target cannot hold, by reason, the most frequent reason first.
     pub unfit: Vec<Unfit>,
     /// The partitions, by number.

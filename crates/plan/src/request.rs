@@ -5,7 +5,7 @@ use crate::target::Target;
 
 /// The options of a plan.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Request {
+pub struct PlanOptions {
     /// How many of the largest, widest and deepest entries are listed.
     pub top: usize,
     /// The target that the names are checked for.

@@ -9,7 +9,7 @@ use haul_core::{RelPath, Result};
 
 use crate::order::{HardLinkGroup, ScannedEntry};
 use crate::output::PlanOutput;
-use crate::ranked::Ranked;
+use crate::ranked::RankedEntry;
 
 /// How a tree is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(crate) enum Partitioner {
 impl Partitioner {
     /// `largest` are the largest files with one name, at least [`wanted`] many; `bytes` and `entries` are those of the
     /// whole tree.
-    pub(crate) fn new(split: Split, largest: &[Ranked], bytes: u64, entries: u64) -> Self {
+    pub(crate) fn new(split: Split, largest: &[RankedEntry], bytes: u64, entries: u64) -> Self {
         match split {
             Split::Count(count) => Self::Balanced(Balanced::new(count.max(1), largest, bytes, entries)),
             Split::Limit { bytes, entries } => {
@@ -124,13 +124,13 @@ pub(crate) struct Balanced {
 }
 
 impl Balanced {
-    fn new(count: usize, largest: &[Ranked], bytes: u64, entries: u64) -> Self {
+    fn new(count: usize, largest: &[RankedEntry], bytes: u64, entries: u64) -> Self {
         let (bytes, entries) = (bytes.max(1), entries.max(1));
         let parts = vec![Partition::default(); count];
         let groups = OpenGroups::default();
         let (large_files, run, pending) = (HashMap::new(), Vec::new(), HashSet::new());
         let mut balanced = Self { parts, bytes, entries, large_files, groups, run, run_bytes: 0, pending };
-        let large = |file: &&Ranked| file.figure > 0 && file.figure >= bytes / (count as u64 * LARGE);
+        let large = |file: &&RankedEntry| file.figure > 0 && file.figure >= bytes / (count as u64 * LARGE);
         for file in largest.iter().take_while(large) {
             let part = balanced.emptiest(file.figure, 1);
             balanced.put(part, file.figure);

@@ -3,16 +3,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use haul_core::{Entry, EntryKind, RelPath, Result, ScanBatch};
 
 use super::Collector;
-use crate::{Partition, Plan, PlanOutput, Reason, Request, Split, Target};
+use crate::{Partition, Plan, PlanOptions, PlanOutput, Reason, Split, Target};
 
 /// The lists that a plan reported besides the figures.
 #[derive(Default)]
-struct Lists {
+struct ReportedLists {
     unfit: Vec<String>,
     parts: BTreeMap<usize, Vec<String>>,
 }
 
-impl PlanOutput for Lists {
+impl PlanOutput for ReportedLists {
     fn unfit(&mut self, path: &RelPath) {
         self.unfit.push(path.to_string());
     }
@@ -39,9 +39,9 @@ fn linked(path: &str, len: u64, ino: u64, nlink: u32) -> Entry {
     Entry { ino, nlink, ..file(path, len) }
 }
 
-fn plan(request: Request, entries: &[Entry]) -> (Plan, Lists) {
+fn plan(request: PlanOptions, entries: &[Entry]) -> (Plan, ReportedLists) {
     let mut collector = Collector::new(request);
-    let mut lists = Lists::default();
+    let mut lists = ReportedLists::default();
     // A scan reports entries in any order.
     for entries in entries.rchunks(3) {
         let batch = ScanBatch { entries: entries.to_vec(), ..ScanBatch::default() };
@@ -50,7 +50,7 @@ fn plan(request: Request, entries: &[Entry]) -> (Plan, Lists) {
     (collector.finish(&mut lists).unwrap(), lists)
 }
 
-fn names<'a>(ranked: impl IntoIterator<Item = &'a crate::Ranked>) -> Vec<(String, u64)> {
+fn names<'a>(ranked: impl IntoIterator<Item = &'a crate::RankedEntry>) -> Vec<(String, u64)> {
     ranked.into_iter().map(|one| (one.path.to_string(), one.figure)).collect()
 }
 
@@ -71,7 +71,7 @@ fn the_figures_of_a_small_tree() {
         entry("link", EntryKind::Symlink(b"a".to_vec()), 0),
         entry("pipe", EntryKind::Fifo, 0),
     ];
-    let (plan, _) = plan(Request { top: 2, ..Request::default() }, &entries);
+    let (plan, _) = plan(PlanOptions { top: 2, ..PlanOptions::default() }, &entries);
     let tally = plan.tally;
     assert_eq!((tally.entries, tally.folders, tally.symlinks, tally.specials), (12, 5, 1, 1));
     assert_eq!((tally.files, tally.bytes), (4, (5 << 20) + 1000 + 700 + 50));
@@ -93,7 +93,7 @@ fn the_figures_of_a_small_tree() {
 
 #[test]
 fn names_that_do_not_fit_are_reported_once() {
-    let request = Request { top: 1, target: Some(Target::Ntfs), split: None };
+    let request = PlanOptions { top: 1, target: Some(Target::Ntfs), split: None };
     let entries =
         vec![dir(""), dir("A"), dir("a"), file("A/x", 1), file("a/X", 1), file("a/b?", 1), file("b", 1)];
     let (plan, mut lists) = plan(request, &entries);
@@ -124,7 +124,7 @@ fn tree() -> (Vec<Entry>, BTreeSet<String>) {
 
 fn cut(split: Split) -> (Vec<Partition>, BTreeMap<usize, Vec<String>>) {
     let (entries, expected) = tree();
-    let (plan, lists) = plan(Request { top: 3, target: None, split: Some(split) }, &entries);
+    let (plan, lists) = plan(PlanOptions { top: 3, target: None, split: Some(split) }, &entries);
     let all: Vec<String> = lists.parts.values().flatten().cloned().collect();
     assert_eq!(all.len(), expected.len(), "each once");
     assert_eq!(all.into_iter().collect::<BTreeSet<_>>(), expected);
@@ -177,8 +177,8 @@ fn partitions_stay_within_their_limits() {
 #[test]
 fn a_tree_of_many_entries_is_not_held_in_memory() {
     let mut collector =
-        Collector::new(Request { top: 5, target: Some(Target::Apfs), split: Some(Split::Count(3)) });
-    let mut lists = Lists::default();
+        Collector::new(PlanOptions { top: 5, target: Some(Target::Apfs), split: Some(Split::Count(3)) });
+    let mut lists = ReportedLists::default();
     collector.add(&ScanBatch { entries: vec![dir("")], ..ScanBatch::default() }, &mut lists).unwrap();
     for folder in 0..300 {
         let mut entries = vec![dir(&format!("folder {folder:0>60}"))];

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use haul_core::RelPath;
 
-use crate::ranked::Ranked;
+use crate::ranked::RankedEntry;
 
 /// Keeps the `most` largest; among equals those whose path comes first, so that the result is deterministic.
 pub(crate) struct Top<T = ()> {
@@ -42,8 +42,8 @@ impl<T: Ord> Top<T> {
 }
 
 impl Top {
-    pub(crate) fn into_ranked(self) -> Vec<Ranked> {
-        self.into_vec().into_iter().map(|(path, figure, ())| Ranked { path, figure }).collect()
+    pub(crate) fn into_ranked(self) -> Vec<RankedEntry> {
+        self.into_vec().into_iter().map(|(path, figure, ())| RankedEntry { path, figure }).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use haul_core::probe::{CompressFigures, CpuFigures, Method, Work};
+use haul_core::probe::{CompressFigures, CpuFigures, CpuTicks, ProbedMethod};
 
 /// The duration of each measurement.
 const TIME: Duration = Duration::from_millis(250);
@@ -13,7 +13,8 @@ const STEP: usize = 1024 * 1024;
 const RECORD: usize = 16 * 1024;
 
 /// The compression methods that are measured.
-pub const METHODS: [Method; 4] = [Method::Lz4, Method::Zstd(-3), Method::Zstd(1), Method::Zstd(3)];
+pub const METHODS: [ProbedMethod; 4] =
+    [ProbedMethod::Lz4, ProbedMethod::Zstd(-3), ProbedMethod::Zstd(1), ProbedMethod::Zstd(3)];
 
 /// Measures hashing and encryption on `sample`, and compression if `compress` is set. Without a sample, random bytes
 /// are used and compression is not measured.
@@ -28,7 +29,7 @@ pub fn measure(sample: &[Vec<u8>], compress: bool) -> CpuFigures {
         crate::random::fill_random(&mut random, 1);
         random.chunks(STEP).collect()
     };
-    let methods: &[Method] = if compress && with_content { &METHODS } else { &[] };
+    let methods: &[ProbedMethod] = if compress && with_content { &METHODS } else { &[] };
     CpuFigures {
         cores: cores(),
         hash: rate(&steps, |step| {
@@ -45,17 +46,17 @@ pub(crate) fn cores() -> u32 {
 }
 
 /// The time that the CPUs have worked.
-pub(crate) fn work() -> Work {
+pub(crate) fn work() -> CpuTicks {
     parse_work(&std::fs::read_to_string("/proc/stat").unwrap_or_default()).unwrap_or_default()
 }
 
 /// Parses the first line of /proc/stat, see proc_stat(5): `cpu`, then the time of user, nice, system, idle, iowait,
 /// irq, softirq and steal. The further fields are included in user and nice.
-fn parse_work(text: &str) -> Option<Work> {
+fn parse_work(text: &str) -> Option<CpuTicks> {
     let words = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
     let times: Vec<u64> = words.take(8).map_while(|word| word.parse().ok()).collect();
     let total = times.iter().sum::<u64>();
-    Some(Work { busy: total - times.get(3)? - times.get(4)?, total })
+    Some(CpuTicks { busy: total - times.get(3)? - times.get(4)?, total })
 }
 
 /// Calls `work` with one part after the other until the time is up; returns bytes per second.
@@ -87,13 +88,13 @@ fn aes(steps: &[&[u8]]) -> u64 {
     })
 }
 
-fn compressed(method: Method, steps: &[&[u8]]) -> Option<CompressFigures> {
+fn compressed(method: ProbedMethod, steps: &[&[u8]]) -> Option<CompressFigures> {
     let (mut taken, mut given) = (0_u64, 0_u64);
     let mut out =
         vec![0; lz4_flex::block::get_maximum_output_size(STEP).max(zstd::zstd_safe::compress_bound(STEP))];
     let mut zstd = match method {
-        Method::Zstd(level) => Some(zstd::bulk::Compressor::new(level).ok()?),
-        Method::Lz4 => None,
+        ProbedMethod::Zstd(level) => Some(zstd::bulk::Compressor::new(level).ok()?),
+        ProbedMethod::Lz4 => None,
     };
     let bytes_per_second = rate(steps, |step| {
         let len = match &mut zstd {
@@ -115,12 +116,12 @@ mod tests {
     #[test]
     fn work_is_all_time_but_idle_time() {
         let text = "cpu  100 10 50 800 40 5 5 20 7 0\ncpu0 1 2 3\n";
-        assert_eq!(parse_work(text), Some(Work { busy: 190, total: 1030 }));
+        assert_eq!(parse_work(text), Some(CpuTicks { busy: 190, total: 1030 }));
         for bad in ["", "cpu", "cpu 1 2 3", "cpu0 1 2 3 4 5"] {
             assert_eq!(parse_work(bad), None, "{bad}");
         }
-        let before = Work { busy: 100, total: 1000 };
-        assert!((Work { busy: 150, total: 1200 }.share_since(&before) - 0.25).abs() < 1e-9);
+        let before = CpuTicks { busy: 100, total: 1000 };
+        assert!((CpuTicks { busy: 150, total: 1200 }.share_since(&before) - 0.25).abs() < 1e-9);
         assert!(work().total > 0);
     }
 

@@ -20,7 +20,7 @@
 use haul_core::probe::{CompressFigures, CpuFigures, ReadFigures, WriteFigures};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::survey::Counts;
+use crate::survey::TreeCounts;
 
 /// Bytes on the link for the metadata of an entry, both ways.
 pub const ENTRY_BYTES: u64 = 300;
@@ -110,17 +110,18 @@ pub struct Estimate {
 
 fn with_names<S: Serializer>(stages: &[(Stage, f64)], serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
-    struct Named {
+    struct NamedStage {
         stage: Stage,
         seconds: f64,
     }
-    serializer.collect_seq(stages.iter().map(|(stage, seconds)| Named { stage: *stage, seconds: *seconds }))
+    serializer
+        .collect_seq(stages.iter().map(|(stage, seconds)| NamedStage { stage: *stage, seconds: *seconds }))
 }
 
 /// Estimates the copy of a tree whose scan took `scan_seconds`. `compress` is the compression on the link.
 #[must_use]
 pub fn estimate(
-    counts: &Counts,
+    counts: &TreeCounts,
     scan_seconds: f64,
     measured: &Measured<'_>,
     compress: Option<CompressFigures>,
@@ -190,7 +191,7 @@ pub fn best_compression(cpu: &CpuFigures, link: f64) -> Option<(CompressFigures,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haul_core::probe::Method;
+    use haul_core::probe::ProbedMethod;
 
     const MB: u64 = 1_000_000;
 
@@ -201,9 +202,9 @@ mod tests {
             hash: 2000 * MB,
             aes: 2000 * MB,
             compress: vec![
-                way(Method::Lz4, 700, 550),
-                way(Method::Zstd(1), 400, 400),
-                way(Method::Zstd(3), 200, 360),
+                way(ProbedMethod::Lz4, 700, 550),
+                way(ProbedMethod::Zstd(1), 400, 400),
+                way(ProbedMethod::Zstd(3), 200, 360),
             ],
         }
     }
@@ -224,8 +225,8 @@ mod tests {
         (source, destination)
     }
 
-    fn tree(files: u64, bytes: u64) -> Counts {
-        Counts { entries: files, files, bytes, largest: bytes, ..Counts::default() }
+    fn tree(files: u64, bytes: u64) -> TreeCounts {
+        TreeCounts { entries: files, files, bytes, largest: bytes, ..TreeCounts::default() }
     }
 
     fn link(all: u64) -> LinkRate {
@@ -275,13 +276,13 @@ mod tests {
     fn many_small_files_cost_per_file_time() {
         let (source, destination) = ends(1000, 1000);
         let measured = Measured { source: &source, destination: &destination, links: &[] };
-        let counts = Counts {
+        let counts = TreeCounts {
             entries: 122_000,
             files: 122_000,
             bytes: 122 * MB,
             small_files: 122_000,
             small_bytes: 122 * MB,
-            ..Counts::default()
+            ..TreeCounts::default()
         };
         let estimate = estimate(&counts, 2.0, &measured, None);
         assert_eq!(estimate.limit, Some(Stage::DestinationDisk));
@@ -302,9 +303,9 @@ mod tests {
     fn compression_is_chosen_if_the_link_is_slower_than_the_cores() {
         let best =
             |cores, link: u64| best_compression(&cpu(cores), (link * MB) as f64).map(|(way, _)| way.method);
-        assert_eq!(best(8, 12), Some(Method::Zstd(3)));
-        assert_eq!(best(2, 200), Some(Method::Zstd(1)));
-        assert_eq!(best(2, 600), Some(Method::Lz4));
+        assert_eq!(best(8, 12), Some(ProbedMethod::Zstd(3)));
+        assert_eq!(best(2, 200), Some(ProbedMethod::Zstd(1)));
+        assert_eq!(best(2, 600), Some(ProbedMethod::Lz4));
         assert_eq!(best(2, 1400), None);
         let (_, carried) = best_compression(&cpu(8), 12.0e6).unwrap();
         assert!((33.0e6..34.0e6).contains(&carried));

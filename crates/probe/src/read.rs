@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use haul_core::RelPath;
-use haul_core::probe::{ReadFigures, Sample};
+use haul_core::probe::{ReadFigures, ReadSample};
 use rustix::fs::{Advice, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -35,9 +35,10 @@ const PART: u32 = 4 * 1024 * 1024;
 
 /// Reads the samples below `root`, as many as time allows.
 #[must_use]
-pub fn measure(root: &Path, samples: &[Sample]) -> ReadFigures {
+pub fn measure(root: &Path, samples: &[ReadSample]) -> ReadFigures {
     let kept = Mutex::new(Vec::new());
-    let (large, small): (Vec<&Sample>, Vec<&Sample>) = samples.iter().partition(|sample| !sample.small);
+    let (large, small): (Vec<&ReadSample>, Vec<&ReadSample>) =
+        samples.iter().partition(|sample| !sample.small);
     let [large, small] = [large, small].map(|samples| phase(root, &samples, &kept));
     let kept = kept.into_inner();
     ReadFigures {
@@ -48,13 +49,13 @@ pub fn measure(root: &Path, samples: &[Sample]) -> ReadFigures {
     }
 }
 
-struct Phase {
+struct ReadPhase {
     bytes: u64,
     files: u64,
     seconds: f64,
 }
 
-fn phase(root: &Path, samples: &[&Sample], kept: &Mutex<Vec<Vec<u8>>>) -> Phase {
+fn phase(root: &Path, samples: &[&ReadSample], kept: &Mutex<Vec<Vec<u8>>>) -> ReadPhase {
     // Outside of the measurement: dropping a recently written file waits for the disk.
     for sample in samples {
         if let Ok(file) = open(root, &sample.path) {
@@ -84,11 +85,17 @@ fn phase(root: &Path, samples: &[&Sample], kept: &Mutex<Vec<Vec<u8>>>) -> Phase 
         }
         work();
     });
-    Phase { bytes: bytes.into_inner(), files: files.into_inner(), seconds: begun.elapsed().as_secs_f64() }
+    ReadPhase { bytes: bytes.into_inner(), files: files.into_inner(), seconds: begun.elapsed().as_secs_f64() }
 }
 
 /// Reads one part; stops early on a slow disk.
-fn read(file: &File, sample: &Sample, piece: &mut [u8], begun: Instant, kept: &Mutex<Vec<Vec<u8>>>) -> u64 {
+fn read(
+    file: &File,
+    sample: &ReadSample,
+    piece: &mut [u8],
+    begun: Instant,
+    kept: &Mutex<Vec<Vec<u8>>>,
+) -> u64 {
     let len = u64::from(sample.len.min(PART));
     let mut done = 0;
     while done < len && begun.elapsed() < TIME * 2 {
@@ -153,8 +160,8 @@ fn regular(file: OwnedFd) -> rustix::io::Result<File> {
 mod tests {
     use super::*;
 
-    fn sample(path: &str, len: u32, small: bool) -> Sample {
-        Sample { path: RelPath::new(path.as_bytes()).unwrap(), offset: 0, len, small }
+    fn sample(path: &str, len: u32, small: bool) -> ReadSample {
+        ReadSample { path: RelPath::new(path.as_bytes()).unwrap(), offset: 0, len, small }
     }
 
     #[test]

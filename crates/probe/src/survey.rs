@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use haul_core::entry::EntryKind;
-use haul_core::probe::Sample;
+use haul_core::probe::ReadSample;
 use haul_core::{Entry, RelPath, ScanBatch};
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ const INODES: usize = 1_000_000;
 
 /// Counts of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct TreeCounts {
     /// Entries of any kind.
     pub entries: u64,
     /// Files; a hard-linked file counts once.
@@ -42,7 +42,7 @@ pub struct Counts {
 /// Counts a tree as it is scanned, and picks a sample for the measurement.
 #[derive(Default)]
 pub struct Survey {
-    counts: Counts,
+    counts: TreeCounts,
     seen: HashSet<(u64, u64)>,
     small: Vec<(RelPath, u64)>,
     /// Large files with their sampling keys, the largest key first.
@@ -64,27 +64,27 @@ impl Survey {
 
     /// The counts so far.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> TreeCounts {
         self.counts
     }
 
     /// The sample in random order: parts of large files, weighted by size, and whole small files.
     #[must_use]
-    pub fn samples(&self) -> Vec<Sample> {
+    pub fn samples(&self) -> Vec<ReadSample> {
         let each = LARGE_SAMPLES.div_ceil(self.large.len().max(1));
         let large = self.large.iter().flat_map(|(_, path, len)| {
             let parts = (len / PART).clamp(1, each as u64);
             (0..parts).map(move |part| {
                 // Evenly over the file, aligned to slices.
                 let offset = (len / parts * part) / PART * PART;
-                Sample { path: path.clone(), offset, len: PART as u32, small: false }
+                ReadSample { path: path.clone(), offset, len: PART as u32, small: false }
             })
         });
         let small = self.small.iter().map(|(path, len)| {
             let len = u32::try_from(*len).unwrap_or(u32::MAX);
-            Sample { path: path.clone(), offset: 0, len, small: true }
+            ReadSample { path: path.clone(), offset: 0, len, small: true }
         });
-        let mut large: Vec<Sample> = large.collect();
+        let mut large: Vec<ReadSample> = large.collect();
         // In random order, so that the time is shared when it runs out.
         let mut state = self.random ^ 1;
         for at in (1..large.len()).rev() {

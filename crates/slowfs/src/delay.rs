@@ -9,16 +9,16 @@ use std::time::Instant;
 /// Threads that run due work.
 const THREADS: usize = 6;
 
-type Work = Box<dyn FnOnce() + Send>;
+type DelayedAction = Box<dyn FnOnce() + Send>;
 
 /// Runs work at its due time.
 pub(crate) struct Later {
-    shared: Arc<Shared>,
+    shared: Arc<SharedDelay>,
     threads: Vec<JoinHandle<()>>,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct SharedDelay {
+    state: Mutex<DelayState>,
     /// Wakes the thread that waits for the next due time: an earlier job has arrived.
     earlier: Condvar,
     /// Wakes one of the other threads: a job is due, or nobody watches the clock.
@@ -26,35 +26,35 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
-    due: BinaryHeap<Reverse<Job>>,
+struct DelayState {
+    due: BinaryHeap<Reverse<DelayedJob>>,
     number: u64,
     /// A thread waits for the next due time. The others wait to take its place.
     watched: bool,
     closed: bool,
 }
 
-struct Job {
+struct DelayedJob {
     due: Instant,
     number: u64,
-    work: Work,
+    work: DelayedAction,
 }
 
-impl PartialEq for Job {
+impl PartialEq for DelayedJob {
     fn eq(&self, other: &Self) -> bool {
         self.number == other.number
     }
 }
 
-impl Eq for Job {}
+impl Eq for DelayedJob {}
 
-impl PartialOrd for Job {
+impl PartialOrd for DelayedJob {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Job {
+impl Ord for DelayedJob {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.due, self.number).cmp(&(other.due, other.number))
     }
@@ -63,8 +63,11 @@ impl Ord for Job {
 impl Later {
     /// Starts the threads; each calls `prepare` first.
     pub(crate) fn start(prepare: fn()) -> std::io::Result<Self> {
-        let shared =
-            Arc::new(Shared { state: Mutex::default(), earlier: Condvar::new(), needed: Condvar::new() });
+        let shared = Arc::new(SharedDelay {
+            state: Mutex::default(),
+            earlier: Condvar::new(),
+            needed: Condvar::new(),
+        });
         let mut threads = Vec::new();
         for number in 0..THREADS {
             let shared = shared.clone();
@@ -78,12 +81,12 @@ impl Later {
     }
 
     /// Schedules `work` at `due`.
-    pub(crate) fn at(&self, due: Instant, work: Work) {
+    pub(crate) fn at(&self, due: Instant, work: DelayedAction) {
         let mut state = self.shared.lock();
         state.number += 1;
         let number = state.number;
         let first = state.due.peek().is_none_or(|Reverse(first)| due < first.due);
-        state.due.push(Reverse(Job { due, number, work }));
+        state.due.push(Reverse(DelayedJob { due, number, work }));
         let watched = state.watched;
         drop(state);
         if first {
@@ -93,8 +96,8 @@ impl Later {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedDelay {
+    fn lock(&self) -> MutexGuard<'_, DelayState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -10,16 +10,16 @@ use crate::op::Op;
 
 /// The effect of a fault on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum FaultEffect {
     /// The request fails with this error and has no effect.
     Fail(Errno),
-    /// The request hangs until [`crate::Mount::release`] or the unmount, then fails with `EIO`.
+    /// The request hangs until [`crate::SlowMount::release`] or the unmount, then fails with `EIO`.
     Hang,
 }
 
 /// A fault, and the requests that it applies to.
 #[derive(Clone, Debug)]
-pub struct Fault {
+pub struct FsFault {
     /// The kind of request; `None` for any.
     pub op: Option<Op>,
     /// The last components of the path; empty for any path.
@@ -29,38 +29,38 @@ pub struct Fault {
     /// The number of requests that it then applies to.
     pub times: u64,
     /// The effect.
-    pub action: Action,
+    pub action: FaultEffect,
 }
 
-impl Fault {
+impl FsFault {
     /// Applies to the first request of this kind on a path that ends in `path`.
     #[must_use]
-    pub fn once(op: Op, path: &str, action: Action) -> Self {
+    pub fn once(op: Op, path: &str, action: FaultEffect) -> Self {
         Self { op: Some(op), path: path.to_owned(), skip: 0, times: 1, action }
     }
 
     /// Applies to every request of this kind on a path that ends in `path`.
     #[must_use]
-    pub fn always(op: Op, path: &str, action: Action) -> Self {
+    pub fn always(op: Op, path: &str, action: FaultEffect) -> Self {
         Self { times: u64::MAX, ..Self::once(op, path, action) }
     }
 }
 
 /// The faults of a mount, each with the number of requests that it has hit.
 #[derive(Default)]
-pub struct Faults {
-    list: Mutex<Vec<(Fault, u64)>>,
+pub struct FsFaults {
+    list: Mutex<Vec<(FsFault, u64)>>,
     /// Whether the list has faults. Without any, the path of a request is not computed.
     any: AtomicBool,
 }
 
-impl Faults {
-    fn lock(&self) -> MutexGuard<'_, Vec<(Fault, u64)>> {
+impl FsFaults {
+    fn lock(&self) -> MutexGuard<'_, Vec<(FsFault, u64)>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a fault.
-    pub fn add(&self, fault: Fault) {
+    pub fn add(&self, fault: FsFault) {
         self.lock().push((fault, 0));
         self.any.store(true, Ordering::Release);
     }
@@ -81,7 +81,7 @@ impl Faults {
     }
 
     /// The fault that applies to a request.
-    pub(crate) fn hit(&self, op: Op, path: &Path) -> Option<Action> {
+    pub(crate) fn hit(&self, op: Op, path: &Path) -> Option<FaultEffect> {
         for (fault, hits) in self.lock().iter_mut() {
             let is_for = fault.op.is_none_or(|one| one == op)
                 && (fault.path.is_empty() || path.ends_with(&fault.path))
@@ -106,10 +106,10 @@ mod tests {
 
     #[test]
     fn a_fault_applies_to_the_nth_request_of_a_kind_on_a_path() {
-        let faults = Faults::default();
+        let faults = FsFaults::default();
         assert!(!faults.any());
-        let action = Action::Fail(Errno::IO);
-        faults.add(Fault { skip: 1, times: 2, ..Fault::once(Op::Write, "a/b", action) });
+        let action = FaultEffect::Fail(Errno::IO);
+        faults.add(FsFault { skip: 1, times: 2, ..FsFault::once(Op::Write, "a/b", action) });
         let hit = |op, path: &str| faults.hit(op, Path::new(path)).is_some();
         assert!(!hit(Op::Read, "x/a/b") && !hit(Op::Write, "xa/b"));
         assert_eq!([(); 4].map(|()| hit(Op::Write, "x/a/b")), [false, true, true, false]);

@@ -17,14 +17,14 @@ use rustix::io::Errno;
 
 use crate::nodes::kind;
 use crate::op::Op;
-use crate::passthrough::{Behind, Caller, Wanted, errno};
-use crate::request::{Slow, answer};
+use crate::passthrough::{BackingDir, RequestUser, WantedAttrs, errno};
+use crate::request::{SlowFs, answer};
 
-fn caller(request: &Request) -> Caller {
-    Caller { uid: request.uid(), gid: request.gid() }
+fn caller(request: &Request) -> RequestUser {
+    RequestUser { uid: request.uid(), gid: request.gid() }
 }
 
-impl Filesystem for Slow {
+impl Filesystem for SlowFs {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         if self.shared.options.plus {
             // The kernel requests attributes with the start of a listing, and continues if the process uses them.
@@ -82,7 +82,7 @@ impl Filesystem for Slow {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let wanted = Wanted { mode, uid, gid, size, atime, mtime, fh, caller: req.uid() };
+        let wanted = WantedAttrs { mode, uid, gid, size, atime, mtime, fh, caller: req.uid() };
         self.go(Op::Setattr, ino, None, move |shared, allowed| {
             let result = allowed.and_then(|()| shared.behind.set(ino, wanted));
             answer!(reply, result, attr => reply.attr(&shared.options.cache, &attr));
@@ -444,7 +444,7 @@ impl Filesystem for Slow {
     }
 }
 
-fn sync(behind: &Behind, fh: FileHandle, datasync: bool) -> Result<(), Errno> {
+fn sync(behind: &BackingDir, fh: FileHandle, datasync: bool) -> Result<(), Errno> {
     let file = behind.file(fh)?;
     let synced = if datasync { file.sync_data() } else { file.sync_all() };
     synced.map_err(|e| errno(&e))

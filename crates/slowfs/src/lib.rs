@@ -8,8 +8,8 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! let options = haul_slowfs::Options { meta: Duration::from_millis(2), ..Default::default() };
-//! let mount = haul_slowfs::Mount::new("/srv/data".as_ref(), "/mnt/slow".as_ref(), options)?;
+//! let options = haul_slowfs::MountOptions { meta: Duration::from_millis(2), ..Default::default() };
+//! let mount = haul_slowfs::SlowMount::new("/srv/data".as_ref(), "/mnt/slow".as_ref(), options)?;
 //! // ... run something below /mnt/slow ...
 //! println!("{}", mount.counts().json());
 //! # Ok::<(), std::io::Error>(())
@@ -25,7 +25,7 @@ mod options;
 mod passthrough;
 mod request;
 
-pub use fault::{Action, Fault, Faults};
-pub use mount::Mount;
-pub use op::{Class, Counts, Op};
-pub use options::Options;
+pub use fault::{FaultEffect, FsFault, FsFaults};
+pub use mount::SlowMount;
+pub use op::{Op, OpCounts, RequestClass};
+pub use options::MountOptions;

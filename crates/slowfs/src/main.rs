@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use haul_slowfs::{Action, Fault, Mount, Op, Options};
+use haul_slowfs::{FaultEffect, FsFault, MountOptions, Op, SlowMount};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
@@ -46,17 +46,17 @@ fn main() -> Result<()> {
     let time = |ms: f64| {
         Duration::try_from_secs_f64(ms / 1000.0).context("a delay must be a number of milliseconds")
     };
-    let options = Options {
+    let options = MountOptions {
         meta: time(cli.meta)?,
         data: time(cli.data.unwrap_or(cli.meta))?,
         cache: time(cli.cache)?,
         plus: cli.plus,
         xattrs: !cli.no_xattrs,
-        ..Options::default()
+        ..MountOptions::default()
     };
     let faults = cli.fault.iter().map(|text| fault(text)).collect::<Result<Vec<_>>>()?;
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1, SIGUSR2])?;
-    let mount = Mount::new(&cli.behind, &cli.at, options)
+    let mount = SlowMount::new(&cli.behind, &cli.at, options)
         .with_context(|| format!("cannot mount {} at {}", cli.behind.display(), cli.at.display()))?;
     faults.into_iter().for_each(|fault| mount.faults().add(fault));
     let mut printed = mount.counts();
@@ -75,16 +75,16 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn fault(text: &str) -> Result<Fault> {
+fn fault(text: &str) -> Result<FsFault> {
     let (what, action) = text.split_once('=').with_context(|| format!("{text} has no ="))?;
     let action = match action {
-        "hang" => Action::Hang,
-        "EIO" => Action::Fail(Errno::IO),
-        "ESTALE" => Action::Fail(Errno::STALE),
-        "EAGAIN" => Action::Fail(Errno::AGAIN),
-        "ENOSPC" => Action::Fail(Errno::NOSPC),
-        "EDQUOT" => Action::Fail(Errno::DQUOT),
-        "EACCES" => Action::Fail(Errno::ACCESS),
+        "hang" => FaultEffect::Hang,
+        "EIO" => FaultEffect::Fail(Errno::IO),
+        "ESTALE" => FaultEffect::Fail(Errno::STALE),
+        "EAGAIN" => FaultEffect::Fail(Errno::AGAIN),
+        "ENOSPC" => FaultEffect::Fail(Errno::NOSPC),
+        "EDQUOT" => FaultEffect::Fail(Errno::DQUOT),
+        "EACCES" => FaultEffect::Fail(Errno::ACCESS),
         other => bail!("unknown fault {other}; see --help"),
     };
     let mut parts = what.splitn(3, ':');
@@ -99,5 +99,5 @@ fn fault(text: &str) -> Result<Fault> {
             (nth.parse::<u64>().ok().and_then(|nth| nth.checked_sub(1)).context("NTH starts at 1")?, 1)
         }
     };
-    Ok(Fault { op, path, skip, times, action })
+    Ok(FsFault { op, path, skip, times, action })
 }

@@ -9,12 +9,12 @@ use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use crate::fault::Faults;
+use crate::fault::FsFaults;
 use crate::nodes::Nodes;
-use crate::op::Counts;
-use crate::options::Options;
-use crate::passthrough::Behind;
-use crate::request::{Shared, Slow};
+use crate::op::OpCounts;
+use crate::options::MountOptions;
+use crate::passthrough::BackingDir;
+use crate::request::{SharedMount, SlowFs};
 
 /// Threads that receive requests from the kernel. Delayed requests wait in `delay.rs`.
 const RECEIVERS: usize = 2;
@@ -23,21 +23,21 @@ const RECEIVERS: usize = 2;
 const OPEN_FILES: u64 = 1 << 20;
 
 /// A mounted directory. Unmounted on drop.
-pub struct Mount {
-    shared: Arc<Shared>,
+pub struct SlowMount {
+    shared: Arc<SharedMount>,
     session: Option<fuser::BackgroundSession>,
     at: PathBuf,
 }
 
-impl Mount {
+impl SlowMount {
     /// Mounts the directory `behind` at the directory `at`. Needs root.
     ///
     /// # Errors
     /// `ENOENT` if one of the directories does not exist; `EPERM` and other errors of mount(2).
-    pub fn new(behind: &Path, at: &Path, options: Options) -> io::Result<Self> {
+    pub fn new(behind: &Path, at: &Path, options: MountOptions) -> io::Result<Self> {
         more_open_files();
         let nodes = Nodes::new(behind, options.folds_case)?;
-        let shared = Arc::new(Shared::new(options, Behind::new(nodes, options.time_unit)));
+        let shared = Arc::new(SharedMount::new(options, BackingDir::new(nodes, options.time_unit)));
         let mut config = fuser::Config::default();
         config.mount_options = vec![
             fuser::MountOption::FSName("haul-slowfs".to_owned()),
@@ -49,7 +49,7 @@ impl Mount {
         config.acl = fuser::SessionACL::Owner;
         config.n_threads = Some(RECEIVERS);
         config.clone_fd = true;
-        let session = fuser::Session::new(Slow::new(shared.clone())?, at, &config)?.spawn()?;
+        let session = fuser::Session::new(SlowFs::new(shared.clone())?, at, &config)?.spawn()?;
         Ok(Self { shared, session: Some(session), at: at.to_owned() })
     }
 
@@ -67,13 +67,13 @@ impl Mount {
 
     /// The number of requests so far.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> OpCounts {
         self.shared.counter.read()
     }
 
     /// The injected faults.
     #[must_use]
-    pub fn faults(&self) -> &Faults {
+    pub fn faults(&self) -> &FsFaults {
         &self.shared.faults
     }
 
@@ -89,7 +89,7 @@ impl Mount {
     }
 }
 
-impl Drop for Mount {
+impl Drop for SlowMount {
     fn drop(&mut self) {
         self.shared.faults.clear();
         self.shared.release(true);

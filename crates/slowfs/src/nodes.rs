@@ -16,14 +16,14 @@ use rustix::io::Errno;
 const ROOT: u64 = 1;
 
 /// An inode of the directory behind the mount.
-pub(crate) struct Node {
+pub(crate) struct BackingNode {
     /// A handle without access to content (`O_PATH`).
     pub(crate) fd: OwnedFd,
     /// The path of the last lookup. Faults are matched by it.
     path: Mutex<PathBuf>,
 }
 
-impl Node {
+impl BackingNode {
     /// The path of this inode in `/proc/self/fd`.
     pub(crate) fn proc_path(&self) -> String {
         format!("/proc/self/fd/{}", self.fd.as_raw_fd())
@@ -36,7 +36,7 @@ impl Node {
 
 /// All known inodes, each with its number of lookups.
 pub(crate) struct Nodes {
-    known: Mutex<HashMap<u64, (Arc<Node>, u64)>>,
+    known: Mutex<HashMap<u64, (Arc<BackingNode>, u64)>>,
     root_ino: u64,
     dev: u64,
     folds_case: bool,
@@ -46,16 +46,16 @@ impl Nodes {
     pub(crate) fn new(root: &Path, folds_case: bool) -> rustix::io::Result<Self> {
         let fd = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let stat = rustix::fs::fstat(&fd)?;
-        let node = Arc::new(Node { fd, path: Mutex::default() });
+        let node = Arc::new(BackingNode { fd, path: Mutex::default() });
         let known = HashMap::from([(ROOT, (node, 1))]);
         Ok(Self { known: Mutex::new(known), root_ino: stat.st_ino, dev: stat.st_dev, folds_case })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, (Arc<Node>, u64)>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, (Arc<BackingNode>, u64)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn get(&self, ino: INodeNo) -> Result<Arc<Node>, Errno> {
+    pub(crate) fn get(&self, ino: INodeNo) -> Result<Arc<BackingNode>, Errno> {
         self.lock().get(&ino.0).map(|(node, _)| node.clone()).ok_or(Errno::STALE)
     }
 
@@ -70,7 +70,7 @@ impl Nodes {
     }
 
     /// The stored spelling of a name. In a case-insensitive mount it may differ from `name`.
-    pub(crate) fn spelled(&self, parent: &Node, name: &OsStr) -> OsString {
+    pub(crate) fn spelled(&self, parent: &BackingNode, name: &OsStr) -> OsString {
         let stored = || -> rustix::io::Result<Option<OsString>> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let dir = rustix::fs::openat(&parent.fd, ".", flags, Mode::empty())?;
@@ -89,7 +89,7 @@ impl Nodes {
     }
 
     /// Looks up a name, and counts one more lookup of its inode.
-    pub(crate) fn look_up(&self, parent: &Node, name: &OsStr) -> Result<FileAttr, Errno> {
+    pub(crate) fn look_up(&self, parent: &BackingNode, name: &OsStr) -> Result<FileAttr, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let name = self.spelled(parent, name);
         let fd = rustix::fs::openat(&parent.fd, &name, flags, Mode::empty())?;
@@ -97,7 +97,12 @@ impl Nodes {
     }
 
     /// Counts one more lookup of the inode that `fd` holds, found under this name.
-    pub(crate) fn add_lookup(&self, fd: OwnedFd, parent: &Node, name: &OsStr) -> Result<FileAttr, Errno> {
+    pub(crate) fn add_lookup(
+        &self,
+        fd: OwnedFd,
+        parent: &BackingNode,
+        name: &OsStr,
+    ) -> Result<FileAttr, Errno> {
         let stat = rustix::fs::fstat(&fd)?;
         if stat.st_dev != self.dev {
             // An inode of another file system could have the same number.
@@ -106,8 +111,9 @@ impl Nodes {
         let attr = self.attr(&stat);
         let path = parent.path().join(name);
         let mut known = self.lock();
-        let (node, lookups) =
-            known.entry(attr.ino.0).or_insert_with(|| (Arc::new(Node { fd, path: Mutex::default() }), 0));
+        let (node, lookups) = known
+            .entry(attr.ino.0)
+            .or_insert_with(|| (Arc::new(BackingNode { fd, path: Mutex::default() }), 0));
         *lookups += 1;
         *node.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
         Ok(attr)
@@ -124,7 +130,7 @@ impl Nodes {
         }
     }
 
-    pub(crate) fn stat(&self, node: &Node) -> Result<FileAttr, Errno> {
+    pub(crate) fn stat(&self, node: &BackingNode) -> Result<FileAttr, Errno> {
         let stat = rustix::fs::statat(&node.fd, c"", AtFlags::EMPTY_PATH)?;
         Ok(self.attr(&stat))
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The class of a request decides its delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum RequestClass {
     /// Names, attributes, opening and closing.
     Meta,
     /// Reading, writing and syncing content.
@@ -30,8 +30,8 @@ macro_rules! ops {
 
             /// Its class.
             #[must_use]
-            pub fn class(self) -> Class {
-                match self { $(Self::$op => Class::$class),+ }
+            pub fn class(self) -> RequestClass {
+                match self { $(Self::$op => RequestClass::$class),+ }
             }
         }
     };
@@ -94,17 +94,17 @@ impl Counter {
         }
     }
 
-    pub(crate) fn read(&self) -> Counts {
+    pub(crate) fn read(&self) -> OpCounts {
         let one = |op: &Op| (*op, self.counts.get(*op as usize).map_or(0, |n| n.load(Ordering::Relaxed)));
-        Counts(Op::ALL.iter().map(one).collect())
+        OpCounts(Op::ALL.iter().map(one).collect())
     }
 }
 
 /// The number of requests of each kind.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Counts(Vec<(Op, u64)>);
+pub struct OpCounts(Vec<(Op, u64)>);
 
-impl Counts {
+impl OpCounts {
     /// The number of one kind.
     #[must_use]
     pub fn of(&self, op: Op) -> u64 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The behaviour of a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct MountOptions {
     /// Delay of requests for names and attributes.
     pub meta: Duration,
     /// Delay of requests that read, write or sync content.
@@ -22,14 +22,14 @@ pub struct Options {
     pub time_unit: u64,
 }
 
-impl Default for Options {
+impl Default for MountOptions {
     fn default() -> Self {
         let no = Duration::ZERO;
         Self { meta: no, data: no, cache: no, plus: false, xattrs: true, folds_case: false, time_unit: 0 }
     }
 }
 
-impl Options {
+impl MountOptions {
     /// Behaves like a remote NFS server before version 4.2: each request takes `delay`, listings return attributes that
     /// are cached for three seconds (`acregmin` of nfs(5)), and there are no extended attributes.
     #[must_use]

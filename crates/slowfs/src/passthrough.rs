@@ -12,7 +12,7 @@ use fuser::{FileAttr, FileHandle, INodeNo, TimeOrNow};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid};
 use rustix::io::Errno;
 
-use crate::nodes::{Node, Nodes};
+use crate::nodes::{BackingNode, Nodes};
 
 /// Flags of open(2) that the kernel handles, or that would change where content is written.
 const NOT_PASSED: OFlags = OFlags::CREATE
@@ -24,7 +24,7 @@ const NOT_PASSED: OFlags = OFlags::CREATE
 
 /// Attributes to set.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedAttrs {
     pub(crate) mode: Option<u32>,
     pub(crate) uid: Option<u32>,
     pub(crate) gid: Option<u32>,
@@ -37,7 +37,7 @@ pub(crate) struct Wanted {
 }
 
 /// The directory behind the mount, with its open files.
-pub(crate) struct Behind {
+pub(crate) struct BackingDir {
     pub(crate) nodes: Nodes,
     open: Mutex<HashMap<u64, Arc<File>>>,
     next: AtomicU64,
@@ -46,12 +46,12 @@ pub(crate) struct Behind {
 
 /// The user and group of the process that sends a request.
 #[derive(Clone, Copy)]
-pub(crate) struct Caller {
+pub(crate) struct RequestUser {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
 }
 
-impl Behind {
+impl BackingDir {
     pub(crate) fn new(nodes: Nodes, time_unit: u64) -> Self {
         Self { nodes, time_unit, open: Mutex::default(), next: AtomicU64::new(1) }
     }
@@ -85,7 +85,7 @@ impl Behind {
         name: &OsStr,
         mode: u32,
         flags: i32,
-        caller: Caller,
+        caller: RequestUser,
     ) -> Result<(FileAttr, FileHandle), Errno> {
         let parent = self.nodes.get(parent)?;
         let asked = OFlags::from_bits_retain(flags.cast_unsigned());
@@ -106,8 +106,8 @@ impl Behind {
         &self,
         parent: INodeNo,
         name: &OsStr,
-        caller: Caller,
-        make: impl FnOnce(&Node, &OsStr) -> rustix::io::Result<()>,
+        caller: RequestUser,
+        make: impl FnOnce(&BackingNode, &OsStr) -> rustix::io::Result<()>,
     ) -> Result<FileAttr, Errno> {
         let parent = self.nodes.get(parent)?;
         let name = &*self.nodes.spelled(&parent, name);
@@ -118,7 +118,7 @@ impl Behind {
         self.nodes.look_up(&parent, name)
     }
 
-    pub(crate) fn set(&self, ino: INodeNo, wanted: Wanted) -> Result<FileAttr, Errno> {
+    pub(crate) fn set(&self, ino: INodeNo, wanted: WantedAttrs) -> Result<FileAttr, Errno> {
         let node = self.nodes.get(ino)?;
         if let Some(size) = wanted.size {
             let held;
@@ -206,8 +206,8 @@ impl Behind {
 
 /// Gives an entry that root created to the caller. The group of a set-group-ID directory is inherited.
 fn own(
-    parent: &Node,
-    caller: Caller,
+    parent: &BackingNode,
+    caller: RequestUser,
     chown: impl FnOnce(Option<Uid>, Option<Gid>) -> rustix::io::Result<()>,
 ) -> Result<(), Errno> {
     if (caller.uid, caller.gid) == (0, 0) {
@@ -219,7 +219,7 @@ fn own(
 }
 
 /// Removes set-ID bits after a write by another user, as the kernel does.
-fn drop_set_id(node: &Node) -> Result<(), Errno> {
+fn drop_set_id(node: &BackingNode) -> Result<(), Errno> {
     let mode = rustix::fs::fstat(&node.fd)?.st_mode & 0o7777;
     let gone = if mode & 0o010 == 0 { 0o4000 } else { 0o6000 };
     if mode & gone != 0 {

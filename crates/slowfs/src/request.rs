@@ -10,20 +10,20 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use crate::delay::Later;
-use crate::fault::{Action, Faults};
-use crate::op::{Class, Counter, Op};
-use crate::options::Options;
-use crate::passthrough::Behind;
+use crate::fault::{FaultEffect, FsFaults};
+use crate::op::{Counter, Op, RequestClass};
+use crate::options::MountOptions;
+use crate::passthrough::BackingDir;
 
 /// Maximum length in bytes of one value, and of the list of names (`XATTR_SIZE_MAX` and `XATTR_LIST_MAX` of Linux).
 const XATTR_MAX: usize = 64 * 1024;
 
 /// State that all requests share.
-pub(crate) struct Shared {
-    pub(crate) options: Options,
+pub(crate) struct SharedMount {
+    pub(crate) options: MountOptions,
     pub(crate) counter: Counter,
-    pub(crate) faults: Faults,
-    pub(crate) behind: Behind,
+    pub(crate) faults: FsFaults,
+    pub(crate) behind: BackingDir,
     hung: Mutex<Hung>,
 }
 
@@ -33,9 +33,9 @@ struct Hung {
     ended: bool,
 }
 
-impl Shared {
-    pub(crate) fn new(options: Options, behind: Behind) -> Self {
-        Self { options, counter: Counter::new(), faults: Faults::default(), behind, hung: Mutex::default() }
+impl SharedMount {
+    pub(crate) fn new(options: MountOptions, behind: BackingDir) -> Self {
+        Self { options, counter: Counter::new(), faults: FsFaults::default(), behind, hung: Mutex::default() }
     }
 
     /// Answers all hanging requests with `EIO`. With `for_good`, later requests do not hang either.
@@ -56,8 +56,8 @@ impl Shared {
 }
 
 /// The file system. `fs.rs` implements the requests of the kernel.
-pub(crate) struct Slow {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct SlowFs {
+    pub(crate) shared: Arc<SharedMount>,
     later: Later,
 }
 
@@ -73,8 +73,8 @@ macro_rules! answer {
 
 pub(crate) use answer;
 
-impl Slow {
-    pub(crate) fn new(shared: Arc<Shared>) -> std::io::Result<Self> {
+impl SlowFs {
+    pub(crate) fn new(shared: Arc<SharedMount>) -> std::io::Result<Self> {
         Ok(Self { shared, later: Later::start(own_umask)? })
     }
 
@@ -84,7 +84,7 @@ impl Slow {
         op: Op,
         ino: INodeNo,
         name: Option<&OsStr>,
-        work: impl FnOnce(&Shared, Result<(), Errno>) + Send + 'static,
+        work: impl FnOnce(&SharedMount, Result<(), Errno>) + Send + 'static,
     ) {
         let shared = self.shared.clone();
         shared.counter.add(op);
@@ -95,11 +95,11 @@ impl Slow {
             None
         };
         let delay = match op.class() {
-            Class::Meta => shared.options.meta,
-            Class::Data => shared.options.data,
+            RequestClass::Meta => shared.options.meta,
+            RequestClass::Data => shared.options.data,
         };
         match action {
-            Some(Action::Hang) => {
+            Some(FaultEffect::Hang) => {
                 let mut hung = shared.hung.lock().unwrap_or_else(PoisonError::into_inner);
                 let answer = {
                     let shared = shared.clone();
@@ -112,7 +112,7 @@ impl Slow {
                     hung.waiting.push(Box::new(answer));
                 }
             }
-            Some(Action::Fail(error)) => {
+            Some(FaultEffect::Fail(error)) => {
                 self.later.at(Instant::now() + delay, Box::new(move || work(&shared, Err(error))));
             }
             None => self.later.at(Instant::now() + delay, Box::new(move || work(&shared, Ok(())))),
@@ -126,7 +126,7 @@ impl Slow {
         parent: INodeNo,
         name: &OsStr,
         reply: ReplyEntry,
-        work: impl FnOnce(&Behind, &OsStr) -> Result<fuser::FileAttr, Errno> + Send + 'static,
+        work: impl FnOnce(&BackingDir, &OsStr) -> Result<fuser::FileAttr, Errno> + Send + 'static,
     ) {
         let owned = name.to_owned();
         self.go(op, parent, Some(name), move |shared, allowed| {
@@ -142,7 +142,7 @@ impl Slow {
         ino: INodeNo,
         name: Option<&OsStr>,
         reply: ReplyEmpty,
-        work: impl FnOnce(&Behind) -> Result<(), Errno> + Send + 'static,
+        work: impl FnOnce(&BackingDir) -> Result<(), Errno> + Send + 'static,
     ) {
         self.go(op, ino, name, move |shared, allowed| {
             answer!(reply, allowed.and_then(|()| work(&shared.behind)), () => reply.ok());

@@ -9,12 +9,12 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::time::Duration;
 
-use haul_slowfs::{Action, Fault, Mount, Op, Options};
+use haul_slowfs::{FaultEffect, FsFault, MountOptions, Op, SlowMount};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
 /// A mount, with the directory of its files; `None` if the test must be skipped.
-fn mounted(options: Options) -> Option<(Mount, TempDir)> {
+fn mounted(options: MountOptions) -> Option<(SlowMount, TempDir)> {
     if !rustix::process::geteuid().is_root() || !fs::exists("/dev/fuse").unwrap() {
         eprintln!("skipped: needs root and /dev/fuse");
         return None;
@@ -23,13 +23,13 @@ fn mounted(options: Options) -> Option<(Mount, TempDir)> {
     for name in ["behind", "at"] {
         fs::create_dir(dir.path().join(name)).unwrap();
     }
-    let mount = Mount::new(&dir.path().join("behind"), &dir.path().join("at"), options).unwrap();
+    let mount = SlowMount::new(&dir.path().join("behind"), &dir.path().join("at"), options).unwrap();
     Some((mount, dir))
 }
 
 #[test]
 fn operations_reach_the_directory_behind_and_are_counted() {
-    let Some((mount, dir)) = mounted(Options::default()) else { return };
+    let Some((mount, dir)) = mounted(MountOptions::default()) else { return };
     let behind = dir.path().join("behind");
     fs::create_dir(mount.join("d")).unwrap();
     fs::write(mount.join("d/f"), vec![7; 3_000_000]).unwrap();
@@ -60,7 +60,8 @@ fn operations_reach_the_directory_behind_and_are_counted() {
 
 #[test]
 fn a_listing_returns_attributes_that_are_cached() {
-    let Some((mount, dir)) = mounted(Options { xattrs: true, ..Options::nfs(Duration::ZERO) }) else {
+    let Some((mount, dir)) = mounted(MountOptions { xattrs: true, ..MountOptions::nfs(Duration::ZERO) })
+    else {
         return;
     };
     for number in 0..3000 {
@@ -82,13 +83,15 @@ fn a_listing_returns_attributes_that_are_cached() {
 
 #[test]
 fn requests_hang_at_once_and_failed_ones_have_no_effect() {
-    let Some((mount, dir)) = mounted(Options { meta: Duration::from_millis(1), ..Options::default() }) else {
+    let Some((mount, dir)) =
+        mounted(MountOptions { meta: Duration::from_millis(1), ..MountOptions::default() })
+    else {
         return;
     };
     for number in 0..40 {
         fs::write(dir.path().join(format!("behind/{number}")), "x").unwrap();
     }
-    mount.faults().add(Fault { times: 40, ..Fault::once(Op::Open, "", Action::Hang) });
+    mount.faults().add(FsFault { times: 40, ..FsFault::once(Op::Open, "", FaultEffect::Hang) });
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..40)
             .map(|number| {
@@ -106,7 +109,7 @@ fn requests_hang_at_once_and_failed_ones_have_no_effect() {
             assert_eq!(reader.join().unwrap().unwrap_err().raw_os_error(), Some(Errno::IO.raw_os_error()));
         }
     });
-    mount.faults().add(Fault::once(Op::Unlink, "7", Action::Fail(Errno::IO)));
+    mount.faults().add(FsFault::once(Op::Unlink, "7", FaultEffect::Fail(Errno::IO)));
     let error = fs::remove_file(mount.join("7")).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(Errno::IO.raw_os_error()));
     assert!(dir.path().join("behind/7").exists());

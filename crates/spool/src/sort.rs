@@ -33,7 +33,7 @@ pub struct Sorter<T> {
     /// Holds one serialized item to measure its size.
     scale: Vec<u8>,
     /// The runs of each level. A run of level n+1 was merged from [`FAN`] runs of level n.
-    levels: Vec<Vec<Run>>,
+    levels: Vec<Vec<SortedRun>>,
     len: u64,
 }
 
@@ -76,7 +76,7 @@ impl<T: Ord + Serialize + DeserializeOwned> Sorter<T> {
         self.bytes = 0;
         items.sort_unstable();
         let mut run =
-            Run::write(self.levels.first().and_then(|runs| runs.last()), items.into_iter().map(Ok))?;
+            SortedRun::write(self.levels.first().and_then(|runs| runs.last()), items.into_iter().map(Ok))?;
         for level in 0.. {
             if self.levels.len() == level {
                 self.levels.push(Vec::new());
@@ -87,7 +87,7 @@ impl<T: Ord + Serialize + DeserializeOwned> Sorter<T> {
             }
             let full = std::mem::take(&mut self.levels[level]);
             let next = self.levels.get(level + 1).and_then(|runs| runs.last());
-            run = Run::write(next, Merge::<T>::new(full)?)?;
+            run = SortedRun::write(next, MergedRuns::<T>::new(full)?)?;
         }
         Ok(())
     }
@@ -99,27 +99,27 @@ impl<T: Ord + Serialize + DeserializeOwned> Sorter<T> {
     pub fn sorted(mut self) -> io::Result<Sorted<T>> {
         if self.levels.is_empty() {
             self.items.sort_unstable();
-            return Ok(Sorted(Kind::Memory(self.items.into_iter())));
+            return Ok(Sorted(SortedKind::Memory(self.items.into_iter())));
         }
         if !self.items.is_empty() {
             self.spill()?;
         }
         // The shortest runs are last.
-        let mut runs: Vec<Run> = self.levels.into_iter().rev().flatten().collect();
+        let mut runs: Vec<SortedRun> = self.levels.into_iter().rev().flatten().collect();
         while runs.len() > FAN {
             let shortest = runs.split_off(runs.len() - FAN.min(runs.len() - FAN + 1));
-            runs.push(Run::write(None, Merge::<T>::new(shortest)?)?);
+            runs.push(SortedRun::write(None, MergedRuns::<T>::new(shortest)?)?);
         }
-        Ok(Sorted(Kind::Merge(Merge::new(runs)?)))
+        Ok(Sorted(SortedKind::Merge(MergedRuns::new(runs)?)))
     }
 }
 
 /// The items of a [`Sorter`] in ascending order. Reading them from a temporary file may fail.
-pub struct Sorted<T>(Kind<T>);
+pub struct Sorted<T>(SortedKind<T>);
 
-enum Kind<T> {
+enum SortedKind<T> {
     Memory(std::vec::IntoIter<T>),
-    Merge(Merge<T>),
+    Merge(MergedRuns<T>),
 }
 
 impl<T: Ord + DeserializeOwned> Iterator for Sorted<T> {
@@ -127,21 +127,21 @@ impl<T: Ord + DeserializeOwned> Iterator for Sorted<T> {
 
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.0 {
-            Kind::Memory(items) => items.next().map(Ok),
-            Kind::Merge(merge) => merge.next(),
+            SortedKind::Memory(items) => items.next().map(Ok),
+            SortedKind::Merge(merge) => merge.next(),
         }
     }
 }
 
 /// The items of several runs in ascending order.
-struct Merge<T> {
+struct MergedRuns<T> {
     runs: Vec<RunReader<T>>,
     /// The next item of each run, and the position of the run.
     heads: BinaryHeap<Reverse<(T, usize)>>,
 }
 
-impl<T: Ord + DeserializeOwned> Merge<T> {
-    fn new(runs: Vec<Run>) -> io::Result<Self> {
+impl<T: Ord + DeserializeOwned> MergedRuns<T> {
+    fn new(runs: Vec<SortedRun>) -> io::Result<Self> {
         let mut runs: Vec<RunReader<T>> = runs.into_iter().map(RunReader::new).collect();
         let mut heads = BinaryHeap::with_capacity(runs.len());
         for (at, run) in runs.iter_mut().enumerate() {
@@ -151,7 +151,7 @@ impl<T: Ord + DeserializeOwned> Merge<T> {
     }
 }
 
-impl<T: Ord + DeserializeOwned> Iterator for Merge<T> {
+impl<T: Ord + DeserializeOwned> Iterator for MergedRuns<T> {
     type Item = io::Result<T>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -165,13 +165,13 @@ impl<T: Ord + DeserializeOwned> Iterator for Merge<T> {
 }
 
 /// One sorted run: compressed blocks, each after the lengths of its compressed and of its uncompressed bytes.
-struct Run {
+struct SortedRun {
     /// Shared by the runs of one level, so that the space is free once they are merged.
     file: Arc<File>,
     range: Range<u64>,
 }
 
-impl Run {
+impl SortedRun {
     /// Writes a run behind `before`, or into a new file.
     fn write<T: Serialize>(
         before: Option<&Self>,
@@ -210,14 +210,14 @@ impl Run {
 
 /// Reads a run from its begin to its end.
 struct RunReader<T> {
-    rest: Run,
+    rest: SortedRun,
     block: Vec<u8>,
     at: usize,
     item: PhantomData<T>,
 }
 
 impl<T: DeserializeOwned> RunReader<T> {
-    fn new(run: Run) -> Self {
+    fn new(run: SortedRun) -> Self {
         Self { rest: run, block: Vec::new(), at: 0, item: PhantomData }
     }
 
@@ -234,7 +234,7 @@ impl<T: DeserializeOwned> RunReader<T> {
     }
 
     fn read_block(&mut self) -> io::Result<()> {
-        let Run { file, range } = &mut self.rest;
+        let SortedRun { file, range } = &mut self.rest;
         let (mut packed_len, mut len) = ([0; 4], [0; 4]);
         file.read_exact_at(&mut packed_len, range.start)?;
         file.read_exact_at(&mut len, range.start + 4)?;

@@ -4,8 +4,8 @@ use std::sync::Weak;
 use std::thread;
 use std::time::Duration;
 
-use super::config::Note;
-use super::process::Process;
+use super::process::SshProcess;
+use haul_core::Note;
 
 /// How long a login may take before haul tells the user that it waits for it.
 const QUIET: Duration = Duration::from_secs(2);
@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Says once that haul connects to `name`, unless the login is quick or asks a question. A question must stay on the
 /// screen until it is answered.
-pub(super) fn announce(process: Weak<Process>, note: Note, name: String) {
+pub(super) fn announce(process: Weak<SshProcess>, note: Note, name: String) {
     let watch = move || {
         let mut waited = Duration::ZERO;
         while waited < QUIET {

@@ -1,12 +1,8 @@
 //! How to start ssh, and where its messages go.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use haul_core::IpFamily;
-
-/// Receives messages for the user.
-pub type Note = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How to reach a host through ssh.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ pub const LOGIN: u32 = 5;
 
 /// Which connection is being opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum DialPurpose {
     /// The first of a session: ssh may ask the user for a password.
     First,
     /// The first one again, after all were lost. ssh asks no question.
@@ -28,7 +28,7 @@ pub enum Way {
 
 /// The consequence of a refusal for the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum AfterRefusal {
     /// The login was refused. Another attempt would be refused too, and could get the address banned.
     Login,
     /// A later attempt may succeed.
@@ -39,9 +39,9 @@ pub enum Trouble {
 
 /// Why a connection was not opened.
 #[derive(Clone, Debug)]
-pub struct Refused {
+pub struct DialRefused {
     /// The consequence for the next attempt.
-    pub trouble: Trouble,
+    pub trouble: AfterRefusal,
     /// The error for the user.
     pub error: Error,
 }
@@ -55,7 +55,7 @@ pub trait Helper: Send + Sync {
     /// The last line of its error output; empty if there is none.
     fn last_words(&self) -> String;
     /// Why the greeting failed, according to the process; `None` if that is unknown.
-    fn explain(&self) -> Option<Refused>;
+    fn explain(&self) -> Option<DialRefused>;
     /// The connection is up: later error output goes to the user and is no part of an error.
     fn settled(&self) {}
     /// Whether it waits for an answer of the user.
@@ -69,7 +69,7 @@ pub trait Helper: Send + Sync {
 }
 
 /// A connection before the greeting.
-pub struct Link {
+pub struct DialedLink {
     /// Its two directions.
     pub streams: Streams,
     /// The process or socket that carries it.
@@ -82,10 +82,10 @@ pub trait Dial: Send + Sync {
     ///
     /// # Errors
     /// If the attempt fails.
-    fn dial(&self, way: Way) -> Result<Link, Refused>;
+    fn dial(&self, way: DialPurpose) -> Result<DialedLink, DialRefused>;
 
-    /// After [`Trouble::Login`] of a further connection: switches `dial` to another way to open them. `false`: there is
-    /// none.
+    /// After [`AfterRefusal::Login`] of a further connection: switches `dial` to another way to open
+    /// them. `false`: there is none.
     fn fall_back(&self) -> bool {
         false
     }
@@ -121,7 +121,7 @@ pub trait Dial: Send + Sync {
 }
 
 impl<D: Dial + ?Sized> Dial for Arc<D> {
-    fn dial(&self, way: Way) -> Result<Link, Refused> {
+    fn dial(&self, way: DialPurpose) -> Result<DialedLink, DialRefused> {
         (**self).dial(way)
     }
 

@@ -11,17 +11,17 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 
 use haul_core::location::SshHost;
-use haul_core::{Error, ErrorKind, IpFamily, Result, Side};
+use haul_core::{Error, ErrorKind, IpFamily, Note, Result, Side};
 use haul_transport::Streams;
 use tempfile::TempDir;
 
 use super::announce::announce;
-use super::config::{Note, SshConfig};
-use super::dial::{Dial, Helper, Link, Refused, Trouble, Way};
+use super::config::SshConfig;
+use super::dial::{AfterRefusal, Dial, DialPurpose, DialRefused, DialedLink, Helper};
 use super::errand::Errand;
 use super::master::PersistentMaster;
-use super::options::Options;
-use super::process::{Process, SshHelper};
+use super::options::SshOptions;
+use super::process::{SshHelper, SshProcess};
 
 /// Further connections are TCP connections of their own.
 const DIRECT: u8 = 0;
@@ -36,14 +36,14 @@ pub struct SshDialer {
     family: Option<IpFamily>,
     host: SshHost,
     errand: Errand,
-    options: Options,
+    options: SshOptions,
     /// The directory of the first connection's control socket. `None` if haul may not add options to the command, and
     /// at the end.
     dir: Mutex<Option<TempDir>>,
     persistent: Option<PersistentMaster>,
     further: AtomicU8,
     stopped: AtomicBool,
-    processes: Mutex<Vec<Weak<Process>>>,
+    processes: Mutex<Vec<Weak<SshProcess>>>,
     note: Note,
 }
 
@@ -62,7 +62,7 @@ impl SshDialer {
         }
         let is_ssh = config.is_ssh();
         let options =
-            if is_ssh { Options::of(&config.shell, host, config.timeout) } else { Options::foreign() };
+            if is_ssh { SshOptions::of(&config.shell, host, config.timeout) } else { SshOptions::foreign() };
         let is_free = is_ssh && !options.user_master;
         let persist = config.persist.as_ref().filter(|_| is_free);
         let persistent = persist.map(|persist| PersistentMaster::new(persist, config, host));
@@ -88,18 +88,18 @@ impl SshDialer {
     }
 
     /// The whole command of a connection.
-    fn command(&self, way: Way) -> Vec<String> {
+    fn command(&self, way: DialPurpose) -> Vec<String> {
         let mut words = self.shell.clone();
         if self.options.is_ssh {
             words.extend(self.options.words.iter().cloned());
             words.extend(self.family.map(|family| family.option().to_owned()));
-            if way != Way::First {
+            if way != DialPurpose::First {
                 words.push("-oBatchMode=yes".to_owned());
             }
             let socket = self.socket().map(|path| format!("-oControlPath={}", path.display()));
             let through_first = self.further.load(Ordering::Relaxed) == THROUGH_FIRST;
             match (way, socket) {
-                (Way::First | Way::Again, Some(socket)) => {
+                (DialPurpose::First | DialPurpose::Again, Some(socket)) => {
                     let (master, persist) = match &self.persistent {
                         Some(master) => ("auto", master.seconds.to_string()),
                         None => ("yes", "no".to_owned()),
@@ -110,10 +110,10 @@ impl SshDialer {
                         format!("-oControlPersist={persist}"),
                     ]);
                 }
-                (Way::Further, Some(socket)) if through_first => {
+                (DialPurpose::Further, Some(socket)) if through_first => {
                     words.extend([socket, "-oControlMaster=no".to_owned()]);
                 }
-                (Way::Further, _) if !through_first => {
+                (DialPurpose::Further, _) if !through_first => {
                     words.extend(["-oControlMaster=no".to_owned(), "-oControlPath=none".to_owned()]);
                 }
                 // The user has a control master already, or could not have one.
@@ -152,36 +152,37 @@ pub trait OpenPipes: Dial {
     ///
     /// # Errors
     /// If it cannot be started, or the run has ended.
-    fn start(&self, way: Way) -> std::result::Result<Pipes, Refused>;
+    fn start(&self, way: DialPurpose) -> std::result::Result<Pipes, DialRefused>;
 }
 
 impl OpenPipes for SshDialer {
-    fn start(&self, way: Way) -> std::result::Result<Pipes, Refused> {
-        let refused = |trouble, error: Error| Refused { trouble, error: error.on(self.name()) };
+    fn start(&self, way: DialPurpose) -> std::result::Result<Pipes, DialRefused> {
+        let refused = |trouble, error: Error| DialRefused { trouble, error: error.on(self.name()) };
         let ended = || Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "the run has ended");
         let is_anew = match &self.persistent {
             Some(master) => {
-                way == Way::Again || way == Way::First && !master.answers(&self.shell, &self.host)
+                way == DialPurpose::Again
+                    || way == DialPurpose::First && !master.answers(&self.shell, &self.host)
             }
-            None => way != Way::Further,
+            None => way != DialPurpose::Further,
         };
         if let Some(socket) = self.socket().filter(|_| is_anew) {
             // A killed master may have left its socket, and ssh would then not become a master.
             let _ = std::fs::remove_file(socket);
         }
-        let note = if way == Way::Further { None } else { Some(self.note.clone()) };
-        let (process, to, from) = Process::start(&self.command(way), note)
-            .map_err(|error| refused(Trouble::Fatal, Error::io(Side::Local, "start ssh to", &error)))?;
+        let note = if way == DialPurpose::Further { None } else { Some(self.note.clone()) };
+        let (process, to, from) = SshProcess::start(&self.command(way), note)
+            .map_err(|error| refused(AfterRefusal::Fatal, Error::io(Side::Local, "start ssh to", &error)))?;
         let mut processes = self.processes.lock();
         processes.retain(|process| process.strong_count() > 0);
         processes.push(Arc::downgrade(&process));
         if self.stopped.load(Ordering::Relaxed) {
             drop(processes);
             process.end();
-            return Err(refused(Trouble::Fatal, ended()));
+            return Err(refused(AfterRefusal::Fatal, ended()));
         }
         drop(processes);
-        if way == Way::First {
+        if way == DialPurpose::First {
             announce(Arc::downgrade(&process), self.note.clone(), self.name());
         }
         let up = self.persistent.as_ref().map(|master| Arc::clone(&master.is_up));
@@ -191,14 +192,14 @@ impl OpenPipes for SshDialer {
 }
 
 impl Dial for SshDialer {
-    fn dial(&self, way: Way) -> std::result::Result<Link, Refused> {
+    fn dial(&self, way: DialPurpose) -> std::result::Result<DialedLink, DialRefused> {
         let Pipes { from, to, helper } = self.start(way)?;
         match Streams::plain(from, to) {
-            Ok(streams) => Ok(Link { streams, helper: Some(helper) }),
+            Ok(streams) => Ok(DialedLink { streams, helper: Some(helper) }),
             Err(error) => {
                 helper.kill();
                 let error = Error::io(Side::Local, "connect to", &error).on(self.name());
-                Err(Refused { trouble: Trouble::Later, error })
+                Err(DialRefused { trouble: AfterRefusal::Later, error })
             }
         }
     }

@@ -18,7 +18,7 @@ mod terminal;
 mod trouble;
 
 pub use bootstrap::bootstrap;
-pub use config::{Note, Persist, SshConfig};
+pub use config::{Persist, SshConfig};
 pub use dialer::{OpenPipes, Pipes, SshDialer};
 pub use errand::Errand;
 pub use process::abandon;

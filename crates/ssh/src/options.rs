@@ -11,7 +11,7 @@ const FAST: [&str; 2] = ["aes128-gcm@openssh.com", "aes256-gcm@openssh.com"];
 
 /// The options of a connection, and the configuration of the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Options {
+pub(super) struct SshOptions {
     /// Whether the command takes ssh's options.
     pub(super) is_ssh: bool,
     /// The options to add for every connection.
@@ -25,7 +25,7 @@ pub(super) struct Options {
     pub(super) proxied: bool,
 }
 
-impl Options {
+impl SshOptions {
     /// The options of a command that may not be ssh: none.
     pub(super) fn foreign() -> Self {
         Self::default()
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn adds_options_that_are_not_decided() {
-        let options = Options::from_config(USUAL, 30, true);
+        let options = SshOptions::from_config(USUAL, 30, true);
         assert!(!options.user_master);
         let words = options.words.join(" ");
         assert!(words.contains("-oServerAliveInterval=15") && words.contains("-oConnectTimeout=30"));
@@ -110,16 +110,16 @@ mod tests {
         for refused in ["-oForwardAgent=no", "-oPermitLocalCommand=no", "-oRemoteCommand=none"] {
             assert!(words.contains(refused), "{words}");
         }
-        assert!(!Options::from_config(USUAL, 30, false).words.join(" ").contains("Ciphers"));
+        assert!(!SshOptions::from_config(USUAL, 30, false).words.join(" ").contains("Ciphers"));
     }
 
     #[test]
     fn leaves_options_that_a_person_has_decided() {
         let config = "ciphers chacha20-poly1305@openssh.com\nserveraliveinterval 60\nconnecttimeout 5\n\
             controlpath /run/user/1/x";
-        let options = Options::from_config(config, 30, true);
+        let options = SshOptions::from_config(config, 30, true);
         assert!(options.user_master);
-        let nothing_known = Options::from_config("", 30, true);
+        let nothing_known = SshOptions::from_config("", 30, true);
         assert!(!nothing_known.user_master);
         for options in [options, nothing_known] {
             let words = options.words.join(" ");
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_proxy_is_seen() {
-        let of = |line: &str| Options::from_config(&format!("hostname db1\n{line}\n"), 30, true).proxied;
+        let of = |line: &str| SshOptions::from_config(&format!("hostname db1\n{line}\n"), 30, true).proxied;
         for proxied in ["proxyjump gate", "proxycommand nc -X 5 %h %p"] {
             assert!(of(proxied), "{proxied}");
         }

@@ -15,10 +15,10 @@ use haul_core::path::printable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use super::config::Note;
 use super::errand::Errand;
 use super::{terminal, trouble};
-use crate::dial::{Helper, Refused};
+use crate::dial::{DialRefused, Helper};
+use haul_core::Note;
 
 /// The size of the pipes to ssh: the most that Linux allows without privileges, for fewer wakeups.
 const PIPE_LEN: usize = 1024 * 1024;
@@ -31,7 +31,7 @@ const SHOWN: usize = 50;
 const EXPLAIN: Duration = Duration::from_secs(2);
 
 /// All processes that run, for [`abandon`].
-static STARTED: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
+static STARTED: Mutex<Vec<Weak<SshProcess>>> = Mutex::new(Vec::new());
 
 /// Kills every ssh process of every session at once, even one that asks for a password. Whatever waits for them fails.
 /// The processes do not receive Ctrl-C, so a program that stops at once has to call this.
@@ -43,13 +43,13 @@ pub fn abandon() {
 }
 
 /// A process and its state.
-pub(super) struct Process {
+pub(super) struct SshProcess {
     pid: Option<Pid>,
-    state: Mutex<State>,
+    state: Mutex<ChildState>,
     heard: Condvar,
 }
 
-struct State {
+struct ChildState {
     /// `None` once it was collected, as its pid may then belong to another process.
     child: Option<Child>,
     status: Option<ExitStatus>,
@@ -61,7 +61,7 @@ struct State {
     shown: usize,
 }
 
-impl Process {
+impl SshProcess {
     /// Starts it, and returns it with its standard input and output. `note` gets its error output once the connection
     /// is up.
     ///
@@ -82,7 +82,7 @@ impl Process {
         let (output, stderr) = (child.stdout.take(), child.stderr.take());
         let process = Arc::new(Self {
             pid,
-            state: Mutex::new(State {
+            state: Mutex::new(ChildState {
                 child: Some(child),
                 status: None,
                 lines: VecDeque::new(),
@@ -142,7 +142,7 @@ impl Process {
     }
 
     /// Shows the lines that were not shown before.
-    fn show(mut state: MutexGuard<'_, State>) {
+    fn show(mut state: MutexGuard<'_, ChildState>) {
         let Some(note) = state.note.clone() else { return };
         let room = SHOWN.saturating_sub(state.shown);
         let lines: Vec<String> = state.lines.iter().take(room).cloned().collect();
@@ -238,7 +238,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for SshProcess {
     fn drop(&mut self) {
         self.end();
     }
@@ -246,7 +246,7 @@ impl Drop for Process {
 
 /// A process as the helper of a connection.
 pub(super) struct SshHelper {
-    pub(super) process: Arc<Process>,
+    pub(super) process: Arc<SshProcess>,
     pub(super) name: String,
     pub(super) errand: Errand,
     /// Set when the connection is up.
@@ -272,7 +272,7 @@ impl Helper for SshHelper {
         self.process.is_asking()
     }
 
-    fn explain(&self) -> Option<Refused> {
+    fn explain(&self) -> Option<DialRefused> {
         if !self.process.wait(EXPLAIN) {
             return None;
         }
@@ -300,6 +300,6 @@ impl Helper for SshHelper {
         state.settled = true;
         // After this line ssh asked again and got the right answer. Shown now, it would look like a failure.
         state.lines.retain(|line| !trouble::is_asked_again(line));
-        Process::show(state);
+        SshProcess::show(state);
     }
 }

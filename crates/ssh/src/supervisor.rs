@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::dial::{Refused, Trouble};
+use crate::dial::{AfterRefusal, DialRefused};
 
 /// How often a session checks its connections.
 pub const TICK: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ pub fn silence(silent: Duration, limit: Duration) -> Option<String> {
 
 /// Decides when a session opens further connections.
 #[derive(Debug)]
-pub struct Growth {
+pub struct ConnectionGrowth {
     allowed: bool,
     backoff: Duration,
     not_before: Option<Instant>,
@@ -52,13 +52,13 @@ pub struct Growth {
     reported: bool,
 }
 
-impl Default for Growth {
+impl Default for ConnectionGrowth {
     fn default() -> Self {
         Self { allowed: true, backoff: TICK, not_before: None, reported: false }
     }
 }
 
-impl Growth {
+impl ConnectionGrowth {
     /// Whether further connections through ssh may be opened at all.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
@@ -109,18 +109,18 @@ impl Growth {
     /// `fall_back` switches to another way to open connections, and says whether there is one.
     pub fn refused(
         &mut self,
-        refused: &Refused,
+        refused: &DialRefused,
         name: &str,
         fall_back: impl FnOnce() -> bool,
         now: Instant,
     ) -> Option<String> {
         let haul = match refused.trouble {
-            Trouble::Later => {
+            AfterRefusal::Later => {
                 self.wait_longer(now);
                 return None;
             }
-            Trouble::Login if fall_back() => "goes on through the first connection",
-            Trouble::Login | Trouble::Fatal => {
+            AfterRefusal::Login if fall_back() => "goes on through the first connection",
+            AfterRefusal::Login | AfterRefusal::Fatal => {
                 self.allowed = false;
                 "goes on with those that it has"
             }
@@ -141,7 +141,7 @@ pub enum Restart {
     /// The session was closed meanwhile.
     Closed,
     /// No connection can be had. The last refusal, if there was an attempt.
-    Failed(Option<Refused>),
+    Failed(Option<DialRefused>),
 }
 
 /// Counts and carries out the restarts of a session that lost every connection.
@@ -155,7 +155,7 @@ impl Restarts {
         &mut self,
         now: Instant,
         mut pause: impl FnMut(Duration) -> bool,
-        mut dial: impl FnMut() -> Result<(), Refused>,
+        mut dial: impl FnMut() -> Result<(), DialRefused>,
     ) -> Restart {
         self.0.retain(|at| now.saturating_duration_since(*at) < RESTARTS_WITHIN);
         if self.0.len() >= RESTARTS {
@@ -170,7 +170,7 @@ impl Restarts {
             match dial() {
                 Ok(()) => return Restart::Up,
                 Err(refused) => {
-                    let is_final = refused.trouble != Trouble::Later;
+                    let is_final = refused.trouble != AfterRefusal::Later;
                     last = Some(refused);
                     if is_final {
                         break;
@@ -187,8 +187,11 @@ mod tests {
     use super::*;
     use haul_core::{Error, ErrorKind, Side};
 
-    fn refused(trouble: Trouble) -> Refused {
-        Refused { trouble, error: Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "refused") }
+    fn refused(trouble: AfterRefusal) -> DialRefused {
+        DialRefused {
+            trouble,
+            error: Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "refused"),
+        }
     }
 
     #[test]
@@ -210,7 +213,7 @@ mod tests {
 
     #[test]
     fn dials_fill_up_to_the_number_wanted_and_allowed_at_once() {
-        let growth = Growth::default();
+        let growth = ConnectionGrowth::default();
         assert_eq!(growth.dials(16, 1, 0, DIALS_AT_ONCE), 8);
         assert_eq!(growth.dials(16, 1, 7, DIALS_AT_ONCE), 1);
         assert_eq!(growth.dials(4, 3, 1, DIALS_AT_ONCE), 0);
@@ -221,8 +224,8 @@ mod tests {
     #[test]
     fn the_backoff_doubles_up_to_a_minute_and_ends_with_a_success() {
         let now = Instant::now();
-        let mut growth = Growth::default();
-        let later = refused(Trouble::Later);
+        let mut growth = ConnectionGrowth::default();
+        let later = refused(AfterRefusal::Later);
         for seconds in [2, 4, 8, 16, 32, 60, 60] {
             assert_eq!(growth.refused(&later, "db1", || true, now), None);
             let end = now + Duration::from_secs(seconds);
@@ -238,8 +241,8 @@ mod tests {
     #[test]
     fn a_refused_login_is_reported_once_and_ends_the_growth_without_another_way() {
         let now = Instant::now();
-        let mut growth = Growth::default();
-        let login = refused(Trouble::Login);
+        let mut growth = ConnectionGrowth::default();
+        let login = refused(AfterRefusal::Login);
         let said = growth.refused(&login, "db1", || true, now);
         let expected = "no further connection to db1 could be opened, haul goes on through the first connection (refused)";
         assert_eq!(said.as_deref(), Some(expected));
@@ -248,8 +251,8 @@ mod tests {
         assert!(!growth.is_allowed());
         growth.allow();
         assert!(growth.is_allowed());
-        let mut growth = Growth::default();
-        let said = growth.refused(&refused(Trouble::Fatal), "db1", || true, now);
+        let mut growth = ConnectionGrowth::default();
+        let said = growth.refused(&refused(AfterRefusal::Fatal), "db1", || true, now);
         assert!(said.is_some_and(|said| said.contains("goes on with those that it has")));
         assert!(!growth.is_allowed());
     }
@@ -258,7 +261,7 @@ mod tests {
     fn a_restart_tries_three_times_and_stops_at_a_refusal_that_will_not_change() {
         let now = Instant::now();
         let mut waits = Vec::new();
-        let mut run = |troubles: &[Option<Trouble>]| {
+        let mut run = |troubles: &[Option<AfterRefusal>]| {
             let mut troubles = troubles.iter();
             waits.clear();
             let pause = |wait: Duration| {
@@ -268,13 +271,15 @@ mod tests {
             let dial = || troubles.next().copied().flatten().map_or(Ok(()), |trouble| Err(refused(trouble)));
             (Restarts::default().run(now, pause, dial), waits.clone())
         };
-        let later = Some(Trouble::Later);
+        let later = Some(AfterRefusal::Later);
         assert!(matches!(run(&[None]), (Restart::Up, waits) if waits == [0]));
         assert!(matches!(run(&[later, later, None]), (Restart::Up, waits) if waits == [0, 1, 3]));
         assert!(
             matches!(run(&[later, later, later]), (Restart::Failed(Some(_)), waits) if waits == [0, 1, 3])
         );
-        assert!(matches!(run(&[Some(Trouble::Login)]), (Restart::Failed(Some(_)), waits) if waits == [0]));
+        assert!(
+            matches!(run(&[Some(AfterRefusal::Login)]), (Restart::Failed(Some(_)), waits) if waits == [0])
+        );
     }
 
     #[test]
@@ -284,7 +289,7 @@ mod tests {
         for _ in 0..RESTARTS {
             assert!(matches!(restarts.run(now, |_| false, || Ok(())), Restart::Up));
         }
-        let no_dial = || Err(refused(Trouble::Later));
+        let no_dial = || Err(refused(AfterRefusal::Later));
         assert!(matches!(restarts.run(now, |_| false, no_dial), Restart::Failed(None)));
         let later = now + RESTARTS_WITHIN;
         assert!(matches!(restarts.run(later, |_| true, no_dial), Restart::Closed));

@@ -3,7 +3,7 @@
 use haul_core::{Error, ErrorKind, Side};
 
 use super::errand::Errand;
-use crate::dial::{Refused, Trouble};
+use crate::dial::{AfterRefusal, DialRefused};
 
 /// The operation that fails if the remote host has no haul.
 const START: &str = "start haul at";
@@ -65,7 +65,7 @@ const HOPELESS: [&str; 5] = [
 ];
 
 /// Interprets the exit status and the last lines of an ssh process without a greeting.
-pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Errand) -> Refused {
+pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Errand) -> DialRefused {
     let said = |words: &[&str]| lines.iter().any(|line| words.iter().any(|word| line.contains(word)));
     let last = lines.last().copied().unwrap_or_default();
     let unreachable = |operation: &str, cause: String| {
@@ -87,12 +87,12 @@ pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Er
                 last => format!("`{remote_haul}` was not found there ({last})"),
             };
             let hint = "install haul there, or say where it is with `--remote-haul PATH`";
-            Refused { trouble: Trouble::Fatal, error: unreachable(START, cause).with_hint(hint) }
+            DialRefused { trouble: AfterRefusal::Fatal, error: unreachable(START, cause).with_hint(hint) }
         }
         Some(SSH_FAILED) | None => {
             let cause = if last.is_empty() { "ssh ended and said nothing" } else { last };
             let error = unreachable("connect to", cause.to_owned());
-            Refused { trouble: trouble(&said), error: with_hint(error, lines, name) }
+            DialRefused { trouble: trouble(&said), error: with_hint(error, lines, name) }
         }
         Some(code) => {
             let cause = match last {
@@ -102,8 +102,8 @@ pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Er
             let hint = "the same version of haul must be installed there; another one is named with `--remote-haul PATH`";
             // haul ends in order without a greeting if its session ends as the connection joins it. The next one finds no
             // session and begins anew.
-            let trouble = if code == 0 { Trouble::Later } else { Trouble::Fatal };
-            Refused { trouble, error: unreachable("run haul at", cause).with_hint(hint) }
+            let trouble = if code == 0 { AfterRefusal::Later } else { AfterRefusal::Fatal };
+            DialRefused { trouble, error: unreachable("run haul at", cause).with_hint(hint) }
         }
     }
 }
@@ -123,13 +123,13 @@ fn with_hint(error: Error, lines: &[&str], name: &str) -> Error {
 }
 
 /// The consequence of a failure of ssh itself for the next attempt.
-fn trouble(said: &dyn Fn(&[&str]) -> bool) -> Trouble {
+fn trouble(said: &dyn Fn(&[&str]) -> bool) -> AfterRefusal {
     if said(&LOGIN) {
-        Trouble::Login
+        AfterRefusal::Login
     } else if said(&HOPELESS) {
-        Trouble::Fatal
+        AfterRefusal::Fatal
     } else {
-        Trouble::Later
+        AfterRefusal::Later
     }
 }
 
@@ -140,16 +140,16 @@ fn explain_other(
     said: &dyn Fn(&[&str]) -> bool,
     unreachable: &dyn Fn(String) -> Error,
     errand: &Errand,
-) -> Refused {
+) -> DialRefused {
     if *errand == Errand::Sftp && said(&["subsystem request failed"]) {
         let error = unreachable("the server there offers no SFTP".to_owned());
         let hint = "install haul there (`--bootstrap` does it), or have its sshd offer the subsystem sftp";
-        return Refused { trouble: Trouble::Fatal, error: error.with_hint(hint) };
+        return DialRefused { trouble: AfterRefusal::Fatal, error: error.with_hint(hint) };
     }
     match code {
         Some(SSH_FAILED) | None => {
             let cause = if last.is_empty() { "ssh ended and said nothing" } else { last };
-            Refused { trouble: trouble(said), error: unreachable(cause.to_owned()) }
+            DialRefused { trouble: trouble(said), error: unreachable(cause.to_owned()) }
         }
         Some(code) => {
             let what = if *errand == Errand::Sftp { "the SFTP server" } else { "the command" };
@@ -157,7 +157,7 @@ fn explain_other(
                 "" => format!("{what} there ended with status {code}"),
                 last => format!("{what} there ended with status {code}: {last}"),
             };
-            Refused { trouble: Trouble::Fatal, error: unreachable(cause) }
+            DialRefused { trouble: AfterRefusal::Fatal, error: unreachable(cause) }
         }
     }
 }
@@ -166,7 +166,7 @@ fn explain_other(
 mod tests {
     use super::*;
 
-    fn trouble(code: i32, line: &str) -> (Trouble, String) {
+    fn trouble(code: i32, line: &str) -> (AfterRefusal, String) {
         let refused = explain(Some(code), &[line], "db1", &Errand::Agent("haul".to_owned()));
         (refused.trouble, refused.error.to_string())
     }
@@ -174,21 +174,21 @@ mod tests {
     #[test]
     fn tells_the_cases_apart() {
         let (missing, text) = trouble(127, "bash: line 1: haul: command not found");
-        assert_eq!(missing, Trouble::Fatal);
+        assert_eq!(missing, AfterRefusal::Fatal);
         assert!(text.contains("was not found there"), "{text}");
-        assert_eq!(trouble(255, "me@db1: Permission denied (publickey).").0, Trouble::Login);
-        assert_eq!(trouble(255, "Host key verification failed.").0, Trouble::Login);
+        assert_eq!(trouble(255, "me@db1: Permission denied (publickey).").0, AfterRefusal::Login);
+        assert_eq!(trouble(255, "Host key verification failed.").0, AfterRefusal::Login);
         for later in [
             "kex_exchange_identification: read: Connection reset by peer",
             "ssh: connect to host db1 port 22: Connection refused",
             "ssh: connect to host db1 port 22: Connection timed out",
             "",
         ] {
-            assert_eq!(trouble(255, later).0, Trouble::Later, "{later}");
+            assert_eq!(trouble(255, later).0, AfterRefusal::Later, "{later}");
         }
         assert_eq!(
             trouble(255, "ssh: Could not resolve hostname db1: Name or service not known").0,
-            Trouble::Fatal
+            AfterRefusal::Fatal
         );
         let hint = |lines: &[&str]| {
             let refused = explain(Some(255), lines, "db1", &Errand::Sftp);
@@ -206,8 +206,8 @@ mod tests {
         assert!(hint(&["ssh: Could not resolve hostname db1: no"]).contains("./PATH"));
         assert_eq!(hint(&["Connection refused"]), "");
         let (other, text) = trouble(2, "error: unrecognized subcommand 'agent'");
-        assert_eq!(other, Trouble::Fatal);
+        assert_eq!(other, AfterRefusal::Fatal);
         assert!(text.contains("status 2: error: unrecognized"), "{text}");
-        assert_eq!(trouble(0, "").0, Trouble::Later);
+        assert_eq!(trouble(0, "").0, AfterRefusal::Later);
     }
 }

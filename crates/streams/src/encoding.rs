@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use haul_codec::frame::Format;
+use haul_codec::frame::FrameFormat;
 
 /// The metadata key of the encoding.
 pub(crate) const KEY: &str = "haul-encoding";
@@ -11,7 +11,7 @@ pub(crate) const KEY: &str = "haul-encoding";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encoding {
     /// First it was compressed, in independent frames.
-    pub packed: Option<Format>,
+    pub packed: Option<FrameFormat>,
     /// Then it was encrypted with `age`.
     pub encrypted: bool,
 }
@@ -26,11 +26,11 @@ impl Encoding {
     /// Parses the [`fmt::Display`] form; `None` if it is something else.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let all = [
-            (Some(Format::Zstd), false),
-            (Some(Format::Lz4), false),
+            (Some(FrameFormat::Zstd), false),
+            (Some(FrameFormat::Lz4), false),
             (None, true),
-            (Some(Format::Zstd), true),
-            (Some(Format::Lz4), true),
+            (Some(FrameFormat::Zstd), true),
+            (Some(FrameFormat::Lz4), true),
         ];
         let bare: String = text.chars().filter(|letter| *letter != ' ').collect();
         let mut all = all.into_iter().map(|(packed, encrypted)| Self { packed, encrypted });
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn every_encoding_round_trips_as_text() {
-        for packed in [None, Some(Format::Zstd), Some(Format::Lz4)] {
+        for packed in [None, Some(FrameFormat::Zstd), Some(FrameFormat::Lz4)] {
             for encrypted in [false, true] {
                 let encoding = Encoding { packed, encrypted };
                 if !encoding.is_plain() {

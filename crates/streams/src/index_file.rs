@@ -5,7 +5,7 @@
 //! another object is ignored.
 
 use haul_core::{Error, ErrorKind, RelPath, Result, Side};
-use haul_members::{Index, MAX_PACKED};
+use haul_members::{MAX_PACKED, MemberIndex};
 use haul_object::{Client, Object, PutOptions};
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +79,7 @@ pub(crate) fn find(
     client: &Client,
     object: &Object,
     keys: &Identities,
-) -> Result<Option<std::result::Result<Index, String>>> {
+) -> Result<Option<std::result::Result<MemberIndex, String>>> {
     let content = match client.read_small(&key_of(&object.key), MAX_LEN) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => None,
         other => other?,
@@ -96,7 +96,7 @@ pub(crate) fn read(
     content: &[u8],
     belongs_to: &IndexFile,
     keys: &Identities,
-) -> std::result::Result<Index, String> {
+) -> std::result::Result<MemberIndex, String> {
     let (found, records) = IndexFile::parse(content).ok_or("it is no index, or of a later version")?;
     if found != *belongs_to {
         return Err("it belongs to another stream that had this name".to_owned());

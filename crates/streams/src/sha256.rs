@@ -5,9 +5,9 @@ use haul_core::Digest;
 
 /// Hashes bytes in order, or nothing if nobody asked.
 #[derive(Default)]
-pub(crate) struct Sha256(Option<Context>);
+pub(crate) struct StreamSha256(Option<Context>);
 
-impl Sha256 {
+impl StreamSha256 {
     /// Hashes if `wanted`.
     pub(crate) fn new(wanted: bool) -> Self {
         Self(wanted.then(|| Context::new(&SHA256)))
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn it_hashes_the_stream_if_somebody_asked() {
-        let (mut wanted, mut other) = (Sha256::new(true), Sha256::new(false));
+        let (mut wanted, mut other) = (StreamSha256::new(true), StreamSha256::new(false));
         for bytes in [&b"a"[..], b"", b"bc"] {
             wanted.update(bytes);
             other.update(bytes);

@@ -137,7 +137,7 @@ pub fn key_of(key: &str) -> String {
     format!("{key}.haul")
 }
 
-/// The key of the object of which a key may be that of the sidecar.
+/// The key of the object that the sidecar at `key` would be for.
 #[must_use]
 pub fn owner_of(key: &str) -> Option<&str> {
     key.strip_suffix(".haul")
@@ -145,7 +145,7 @@ pub fn owner_of(key: &str) -> Option<&str> {
 
 /// The object that has the key of a sidecar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beside {
+pub enum SidecarObject {
     /// No object.
     Nothing,
     /// A sidecar, of this object or of an earlier one with its key.
@@ -158,16 +158,16 @@ pub enum Beside {
 ///
 /// # Errors
 /// The error of the failed request.
-pub fn beside(client: &Client, key: &str) -> Result<Beside> {
+pub fn beside(client: &Client, key: &str) -> Result<SidecarObject> {
     let name = key_of(key);
     match client.head(&name)? {
-        None => return Ok(Beside::Nothing),
-        Some(object) if object.len > MAX_LEN as u64 => return Ok(Beside::Other),
+        None => return Ok(SidecarObject::Nothing),
+        Some(object) if object.len > MAX_LEN as u64 => return Ok(SidecarObject::Other),
         Some(_) => {}
     }
     let content = client.read_small(&name, MAX_LEN)?;
     let is_ours = content.is_some_and(|content| read(&content).is_some());
-    Ok(if is_ours { Beside::Sidecar } else { Beside::Other })
+    Ok(if is_ours { SidecarObject::Sidecar } else { SidecarObject::Other })
 }
 
 /// Checks that the sidecar of `key` may be written.
@@ -176,8 +176,8 @@ pub fn beside(client: &Client, key: &str) -> Result<Beside> {
 /// `Io` if another object has its key, else the error of the failed request.
 pub(crate) fn check_free(client: &Client, key: &str, side: Side) -> Result<()> {
     match beside(client, key) {
-        Ok(Beside::Nothing | Beside::Sidecar) => Ok(()),
-        Ok(Beside::Other) => {
+        Ok(SidecarObject::Nothing | SidecarObject::Sidecar) => Ok(()),
+        Ok(SidecarObject::Other) => {
             let cause = "the digest of a long stream goes there, and something else is there already";
             let error = Error::new(ErrorKind::Io, side, "write", cause).on(client.name(&key_of(key)));
             Err(error.with_hint("move that object away, or put the stream under another name"))
@@ -319,7 +319,7 @@ pub(crate) fn bare(etag: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haul_codec::frame::Format;
+    use haul_codec::frame::FrameFormat;
 
     fn text(etag: &str, more: &str) -> String {
         let digest = Digest::of(b"abc");
@@ -349,7 +349,7 @@ mod tests {
             Digest::of(b"plain")
         );
         let (found, _) = read(text("e", &more).as_bytes()).unwrap();
-        assert_eq!(found.encoding.unwrap().packed, Some(Format::Zstd));
+        assert_eq!(found.encoding.unwrap().packed, Some(FrameFormat::Zstd));
         assert_eq!(found.plain, Plain::Open(plain));
         assert_eq!(found.plain.proof(&Identities::default()), Some(plain));
         let (found, _) = read(text("e", ",\"encoding\":\"br\",\"sealed\":\"x\"").as_bytes()).unwrap();
@@ -358,7 +358,7 @@ mod tests {
         metadata.push((encoding::KEY.to_owned(), "lz4".to_owned()));
         let object = Object { metadata, ..Object::default() };
         assert_eq!(in_metadata(&object).plain, Plain::Open(plain));
-        assert_eq!(in_metadata(&object).encoding.unwrap().packed, Some(Format::Lz4));
+        assert_eq!(in_metadata(&object).encoding.unwrap().packed, Some(FrameFormat::Lz4));
         assert_eq!(in_metadata(&Object::default()).encoding, Ok(Encoding::default()));
     }
 }

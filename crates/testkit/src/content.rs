@@ -105,6 +105,11 @@ impl Random {
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.next_u64().checked_rem(high.saturating_sub(low)).unwrap_or(0)
     }
+
+    /// One of `from`.
+    pub fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
+        from[self.between(0, from.len() as u64) as usize]
+    }
 }
 
 #[cfg(test)]

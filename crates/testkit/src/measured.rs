@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use crate::process::Run;
+use crate::process::CommandRun;
 
 /// The first argument that makes a test program run another program and record its peak memory.
 pub const MEASURE: &str = "--measure";
@@ -14,8 +14,8 @@ pub const MEASURE: &str = "--measure";
 /// Runs a program through `this`, which calls [`measure`] for [`MEASURE`] and records the peak memory in the file
 /// `note`. A process between the test and the program is needed, since the peak includes memory from before exec(2).
 #[must_use]
-pub fn measured(this: &Path, note: &Path, program: &Path, tag: &str) -> Run {
-    Run::new(this, tag).arg(MEASURE).arg(note).arg(program)
+pub fn measured(this: &Path, note: &Path, program: &Path, tag: &str) -> CommandRun {
+    CommandRun::new(this, tag).arg(MEASURE).arg(note).arg(program)
 }
 
 /// The recorded peak in bytes; 0 without one.

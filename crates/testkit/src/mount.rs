@@ -24,13 +24,13 @@ pub enum FileSystem {
 
 /// A mounted file system. Unmounted on drop.
 #[derive(Debug)]
-pub struct Mount {
+pub struct TestMount {
     at: PathBuf,
     // Holds the image; dropped after the unmount.
     _scratch: Option<Scratch>,
 }
 
-impl Mount {
+impl TestMount {
     /// Creates a file system of `bytes` and mounts it in a directory of its own. XFS needs at least 300 MiB.
     #[must_use]
     pub fn new(kind: FileSystem, bytes: u64) -> Self {
@@ -122,7 +122,7 @@ fn mount_tmpfs(at: &Path, bytes: u64) {
     tool(Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(at));
 }
 
-impl Drop for Mount {
+impl Drop for TestMount {
     fn drop(&mut self) {
         let umount = |lazily: bool| {
             let mut command = Command::new("umount");

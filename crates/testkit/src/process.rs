@@ -133,7 +133,7 @@ fn describe(pid: u32) -> String {
 
 /// A program to run.
 #[derive(Debug)]
-pub struct Run {
+pub struct CommandRun {
     command: Command,
     input: Vec<u8>,
     limit: Duration,
@@ -142,7 +142,7 @@ pub struct Run {
     watch_remote: bool,
 }
 
-impl Run {
+impl CommandRun {
     /// The program at `program`, with this tag.
     #[must_use]
     pub fn new(program: impl AsRef<OsStr>, tag: &str) -> Self {

@@ -17,7 +17,7 @@ pub enum Flow {
 
 /// The settings of the relay, and its counts.
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedRelay {
     /// The last byte of the frame with this number flips.
     flips: Option<(Flow, usize)>,
     /// Words to look for.
@@ -32,7 +32,7 @@ struct Shared {
 #[derive(Debug)]
 pub struct SmbRelay {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<SharedRelay>,
 }
 
 impl SmbRelay {
@@ -42,7 +42,7 @@ impl SmbRelay {
     pub fn start(port: u16, flips: Option<(Flow, usize)>, words: &str) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared { flips, words: words.into(), ..Shared::default() });
+        let shared = Arc::new(SharedRelay { flips, words: words.into(), ..SharedRelay::default() });
         let all = Arc::clone(&shared);
         thread::spawn(move || {
             for client in listener.incoming() {
@@ -90,7 +90,7 @@ impl Drop for SmbRelay {
     }
 }
 
-fn pass(flow: Flow, mut from: &TcpStream, mut to: &TcpStream, shared: &Shared) -> io::Result<()> {
+fn pass(flow: Flow, mut from: &TcpStream, mut to: &TcpStream, shared: &SharedRelay) -> io::Result<()> {
     loop {
         let mut head = [0; 4];
         from.read_exact(&mut head)?;

@@ -6,7 +6,7 @@ use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use haul_core::{BufferPool, Error, ErrorKind, Retry, Side, Sink, SinkOptions, Source};
-use haul_testkit::conformance::{End, Keeps, Subject};
+use haul_testkit::conformance::{Keeps, Subject, TestedEnd};
 use haul_testkit::ends::{Call, Effect, EndFaults, FaultySink, FaultySource, MemSink, MemSource, MemTree};
 
 /// A tree in memory behind decorators with the faults that `faults` adds.
@@ -39,27 +39,27 @@ fn plain() -> Subject {
 
 #[test]
 fn memory_source() {
-    End::new("memory", Keeps::everything(), plain).check_source();
+    TestedEnd::new("memory", Keeps::everything(), plain).check_source();
 }
 
 #[test]
 fn memory_sink() {
-    End::new("memory", Keeps::everything(), plain).check_sink();
+    TestedEnd::new("memory", Keeps::everything(), plain).check_sink();
 }
 
 #[test]
 fn faultless_source() {
-    End::new("memory without faults", Keeps::everything(), || subject(|_| {})).check_source();
+    TestedEnd::new("memory without faults", Keeps::everything(), || subject(|_| {})).check_source();
 }
 
 #[test]
 fn faultless_sink() {
-    End::new("memory without faults", Keeps::everything(), || subject(|_| {})).check_sink();
+    TestedEnd::new("memory without faults", Keeps::everything(), || subject(|_| {})).check_sink();
 }
 
 /// The message of `check` for an end with a fault.
-fn says(check: fn(&End), call: Call, effect: Effect) -> String {
-    let end = End::new("broken", Keeps::everything(), move || {
+fn says(check: fn(&TestedEnd), call: Call, effect: Effect) -> String {
+    let end = TestedEnd::new("broken", Keeps::everything(), move || {
         subject(|faults| faults.add(call, 0..u64::MAX, effect.clone()))
     });
     let panic = catch_unwind(std::panic::AssertUnwindSafe(|| check(&end))).expect_err("the check fails");
@@ -71,46 +71,56 @@ fn every_broken_promise_is_named() {
     let error = Error::new(ErrorKind::Io, Side::Source, "look at", "broken disk");
     for (check, call, effect, names) in [
         (
-            End::check_source as fn(&End),
+            TestedEnd::check_source as fn(&TestedEnd),
             Call::Read,
             Effect::WrongContent,
             &["slices_are_read_in_any_order", "odd_names_are_read"][..],
         ),
         (
-            End::check_source,
+            TestedEnd::check_source,
             Call::Read,
             Effect::ShortContent,
             &["small_files_are_read_in_the_order_of_the_batch"],
         ),
         (
-            End::check_source,
+            TestedEnd::check_source,
             Call::Lookup,
             Effect::FailEach(error.clone()),
             &["a_lookup_of_the_root", "holds_agrees_with_lookup"],
         ),
         (
-            End::check_source,
+            TestedEnd::check_source,
             Call::Root,
             Effect::Fail(error.clone()),
             &["a_missing_root_is_none", "the_root_is_a_file"],
         ),
-        (End::check_source, Call::Digest, Effect::Fail(error.clone()), &["digests_are_those_of_the_files"]),
         (
-            End::check_sink,
+            TestedEnd::check_source,
+            Call::Digest,
+            Effect::Fail(error.clone()),
+            &["digests_are_those_of_the_files"],
+        ),
+        (
+            TestedEnd::check_sink,
             Call::Write,
             Effect::Fail(error.clone()),
             &["a_small_file_is_written", "an_offer_may_be_repeated"],
         ),
         (
-            End::check_sink,
+            TestedEnd::check_sink,
             Call::Offer,
             Effect::FailEach(error.clone()),
             &["a_missing_file_is_needed", "a_dry_run_finishes"],
         ),
-        (End::check_sink, Call::Link, Effect::Fail(error.clone()), &["a_further_name_is_made"]),
-        (End::check_sink, Call::Remove, Effect::Fail(error.clone()), &["odd_names_are_removed"]),
-        (End::check_sink, Call::Discard, Effect::Fail(error.clone()), &["a_discarded_file_is_not_resumed"]),
-        (End::check_sink, Call::Finish, Effect::Fail(error), &["finish_of_an_unused_sink"]),
+        (TestedEnd::check_sink, Call::Link, Effect::Fail(error.clone()), &["a_further_name_is_made"]),
+        (TestedEnd::check_sink, Call::Remove, Effect::Fail(error.clone()), &["odd_names_are_removed"]),
+        (
+            TestedEnd::check_sink,
+            Call::Discard,
+            Effect::Fail(error.clone()),
+            &["a_discarded_file_is_not_resumed"],
+        ),
+        (TestedEnd::check_sink, Call::Finish, Effect::Fail(error), &["finish_of_an_unused_sink"]),
     ] {
         let text = says(check, call, effect.clone());
         for name in names {
@@ -121,8 +131,8 @@ fn every_broken_promise_is_named() {
 
 #[test]
 fn an_exception_that_is_kept_is_named_too() {
-    let end =
-        End::new("memory", Keeps::everything(), plain).except(&[("a_missing_root_is_none", "it has one")]);
+    let end = TestedEnd::new("memory", Keeps::everything(), plain)
+        .except(&[("a_missing_root_is_none", "it has one")]);
     let panic = catch_unwind(std::panic::AssertUnwindSafe(|| end.check_source())).expect_err("it holds");
     let text = panic.downcast_ref::<String>().unwrap();
     assert!(text.contains("breaks 1 of") && text.contains("a_missing_root_is_none: holds"), "{text}");

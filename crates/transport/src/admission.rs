@@ -13,9 +13,9 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// The network of a connection: an IPv4 address, or the first 64 bits of an IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Source(u128);
+struct SourceNetwork(u128);
 
-impl Source {
+impl SourceNetwork {
     fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(four) => Self(four.to_ipv6_mapped().to_bits()),
@@ -24,10 +24,10 @@ impl Source {
     }
 }
 
-struct Waiting<T> {
+struct WaitingConnection<T> {
     number: u64,
     expected: bool,
-    source: Source,
+    source: SourceNetwork,
     /// How many connections of its network wait in the same pool of slots.
     of_source: usize,
     /// Until when no other connection may take the slot.
@@ -49,13 +49,13 @@ struct Waiting<T> {
 /// instead gives 0 once `rt` exceeds the number of slots.
 pub(crate) struct Admission<T> {
     expected: Vec<IpAddr>,
-    waiting: Vec<Waiting<T>>,
+    waiting: Vec<WaitingConnection<T>>,
     entered: u64,
     chance: RandomState,
 }
 
 /// The result for a new connection.
-pub(crate) enum Entry<T> {
+pub(crate) enum Admitted<T> {
     /// It waits under this number. The other value was evicted for it.
     In(u64, Option<T>),
     /// There is no slot for it.
@@ -70,14 +70,14 @@ impl<T> Admission<T> {
     }
 
     /// A connection arrives from an address.
-    pub(crate) fn enter(&mut self, from: IpAddr, what: T, now: Instant) -> Entry<T> {
+    pub(crate) fn enter(&mut self, from: IpAddr, what: T, now: Instant) -> Admitted<T> {
         // A dual-stack socket reports IPv4 addresses as IPv6 addresses.
         let from = from.to_canonical();
         let expected = self.expected.contains(&from);
-        let source = Source::of(from);
-        let Ok(loser) = self.loser(expected, source, now) else { return Entry::Refused };
+        let source = SourceNetwork::of(from);
+        let Ok(loser) = self.loser(expected, source, now) else { return Admitted::Refused };
         let loser = loser.map(|at| self.remove(at));
-        let kept = |of: &dyn Fn(&Waiting<T>) -> bool| {
+        let kept = |of: &dyn Fn(&WaitingConnection<T>) -> bool| {
             self.waiting.iter().filter(|one| one.expected == expected && is_kept(one, now) && of(one)).count()
         };
         let keep = kept(&|_| true) < PLACES / 2
@@ -85,9 +85,9 @@ impl<T> Admission<T> {
         self.entered += 1;
         let number = self.entered;
         let kept_until = keep.then(|| now + GRACE);
-        self.waiting.push(Waiting { number, expected, source, of_source: 0, kept_until, what });
+        self.waiting.push(WaitingConnection { number, expected, source, of_source: 0, kept_until, what });
         self.count(expected, source);
-        Entry::In(number, loser)
+        Admitted::In(number, loser)
     }
 
     /// The connection with this number has finished its handshake, or has ended.
@@ -104,14 +104,14 @@ impl<T> Admission<T> {
     }
 
     /// Counts the connections of a network again.
-    fn count(&mut self, expected: bool, source: Source) {
-        let is_one = |one: &Waiting<T>| one.source == source && one.expected == expected;
+    fn count(&mut self, expected: bool, source: SourceNetwork) {
+        let is_one = |one: &WaitingConnection<T>| one.source == source && one.expected == expected;
         let count = self.waiting.iter().filter(|one| is_one(one)).count();
         self.waiting.iter_mut().filter(|one| is_one(one)).for_each(|one| one.of_source = count);
     }
 
     /// The connection that a new one of this network evicts, if any. `Err`: the new one is refused.
-    fn loser(&self, expected: bool, source: Source, now: Instant) -> Result<Option<usize>, ()> {
+    fn loser(&self, expected: bool, source: SourceNetwork, now: Instant) -> Result<Option<usize>, ()> {
         let room = || self.waiting.iter().enumerate().filter(move |(_, one)| one.expected == expected);
         let own = room().find(|(_, one)| one.source == source).map_or(0, |(_, one)| one.of_source);
         let is_full = room().count() >= PLACES;
@@ -121,7 +121,7 @@ impl<T> Admission<T> {
         let replaceable =
             || room().filter(|(_, one)| !is_kept(one, now) && (is_full || one.source == source));
         // The new connection counts as well.
-        let weight = |one: &Waiting<T>| one.of_source + usize::from(one.source == source);
+        let weight = |one: &WaitingConnection<T>| one.of_source + usize::from(one.source == source);
         let most = replaceable().map(|(_, one)| weight(one)).max().unwrap_or(0);
         if most < own + 1 {
             return Err(());
@@ -132,7 +132,7 @@ impl<T> Admission<T> {
     }
 }
 
-fn is_kept<T>(one: &Waiting<T>, now: Instant) -> bool {
+fn is_kept<T>(one: &WaitingConnection<T>, now: Instant) -> bool {
     one.kept_until.is_some_and(|until| now < until)
 }
 
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     /// Somebody with a number, who comes from one of many addresses.
-    struct Scene {
+    struct NumberedGuest {
         admission: Admission<u32>,
         now: Instant,
         /// Who lost the place, or got none.
@@ -150,15 +150,15 @@ mod tests {
 
     const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7));
 
-    impl Scene {
+    impl NumberedGuest {
         fn new(expected: &[IpAddr]) -> Self {
             Self { admission: Admission::new(expected), now: Instant::now(), lost: Vec::new() }
         }
 
         fn come(&mut self, who: u32, from: IpAddr) {
             match self.admission.enter(from, who, self.now) {
-                Entry::In(_, loser) => self.lost.extend(loser),
-                Entry::Refused => self.lost.push(who),
+                Admitted::In(_, loser) => self.lost.extend(loser),
+                Admitted::Refused => self.lost.push(who),
             }
             assert!(self.admission.waiting.len() <= 2 * PLACES, "bounded");
         }
@@ -180,7 +180,7 @@ mod tests {
     fn no_flood_drops_who_is_expected() {
         for sources in [1, 30, 64, 100_000] {
             let expected = if sources == 64 { "::ffff:192.0.2.7".parse().unwrap() } else { PEER };
-            let mut scene = Scene::new(&[expected]);
+            let mut scene = NumberedGuest::new(&[expected]);
             scene.flood(400, Duration::from_secs(1), sources);
             for connection in 0..16 {
                 scene.come(connection, PEER);
@@ -196,7 +196,7 @@ mod tests {
     fn a_few_sources_never_drop_who_is_alone_at_another() {
         for sources in [1, 3, 30, 62] {
             for before in [0, 2000] {
-                let mut scene = Scene::new(&[]);
+                let mut scene = NumberedGuest::new(&[]);
                 scene.flood(before, Duration::from_secs(5), sources);
                 scene.come(1, PEER);
                 scene.flood(4000, Duration::from_secs(9), sources);
@@ -212,7 +212,7 @@ mod tests {
         for (rate, tries, told) in [(100, 50, 1.0), (550, 200, 0.5), (2000, 200, 0.09)] {
             let mut survived = 0;
             for number in 0..tries {
-                let mut scene = Scene::new(&[]);
+                let mut scene = NumberedGuest::new(&[]);
                 // The reserved slots of a steady flood are free in turns: the attempts are spread over one turn.
                 let before = Duration::from_millis(600) + GRACE * number / tries;
                 let strangers = (f64::from(rate) * before.as_secs_f64()) as u32;
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn one_source_takes_a_quarter_of_the_places() {
-        let mut scene = Scene::new(&[]);
+        let mut scene = NumberedGuest::new(&[]);
         let six = |at: u128| IpAddr::from(std::net::Ipv6Addr::from_bits((0x2001_0db8 << 96) + at));
         for number in 0..500 {
             scene.come(1000 + number, six(u128::from(number) << 32));
@@ -242,10 +242,10 @@ mod tests {
 
     #[test]
     fn who_leaves_gives_the_place_back() {
-        let mut scene = Scene::new(&[PEER]);
+        let mut scene = NumberedGuest::new(&[PEER]);
         for round in 0..1000 {
             let from = if round % 2 == 0 { PEER } else { stranger(round) };
-            let Entry::In(number, None) = scene.admission.enter(from, round, scene.now) else {
+            let Admitted::In(number, None) = scene.admission.enter(from, round, scene.now) else {
                 panic!("there is room")
             };
             scene.admission.leave(number);

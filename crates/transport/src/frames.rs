@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use haul_core::{Buffer, Error, ErrorKind, Limiter, Side};
-use haul_wire::{FrameError, HEADER_LEN, Header};
+use haul_wire::{FrameError, FrameHeader, HEADER_LEN};
 
 use crate::liveness::Liveness;
 use crate::nonblocking::given_up;
@@ -118,7 +118,7 @@ impl FrameReader {
     ///
     /// # Errors
     /// If the stream ends, is abandoned, or holds no valid frame.
-    pub fn head(&mut self) -> Result<(Header, Vec<u8>), LinkError> {
+    pub fn head(&mut self) -> Result<(FrameHeader, Vec<u8>), LinkError> {
         let mut head = [0; HEADER_LEN];
         let filled = self.fill(&mut head)?;
         self.body(&head, filled)
@@ -128,15 +128,19 @@ impl FrameReader {
     ///
     /// # Errors
     /// As [`FrameReader::head`].
-    pub fn body(&mut self, head: &[u8; HEADER_LEN], filled: usize) -> Result<(Header, Vec<u8>), LinkError> {
+    pub fn body(
+        &mut self,
+        head: &[u8; HEADER_LEN],
+        filled: usize,
+    ) -> Result<(FrameHeader, Vec<u8>), LinkError> {
         if filled == 0 {
             return Err(LinkError::Closed);
         }
-        Header::check_prefix(&head[..filled.min(HEADER_LEN)])?;
+        FrameHeader::check_prefix(&head[..filled.min(HEADER_LEN)])?;
         if filled < HEADER_LEN {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        let header = Header::decode(head)?;
+        let header = FrameHeader::decode(head)?;
         let mut body = vec![0; header.body_len as usize];
         self.fill_all(&mut body)?;
         header.check_body(&body)?;
@@ -150,7 +154,7 @@ impl FrameReader {
     ///
     /// # Errors
     /// If it does not come.
-    pub fn payload(&mut self, header: &Header, into: &mut Buffer) -> Result<(), LinkError> {
+    pub fn payload(&mut self, header: &FrameHeader, into: &mut Buffer) -> Result<(), LinkError> {
         into.truncate(0);
         // A payload fits into a buffer of a pool; a buffer without memory is a programming error.
         let mut room = into.grow(header.payload_len as usize).ok_or(FrameError::Length)?;

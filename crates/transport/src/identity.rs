@@ -25,13 +25,13 @@ pub type PublicKey = Vec<u8>;
 
 /// A key pair of this process.
 #[derive(Clone)]
-pub struct Identity {
+pub struct KeyPair {
     key: Arc<CertifiedKey>,
     public: PublicKey,
     provider: Arc<CryptoProvider>,
 }
 
-impl Identity {
+impl KeyPair {
     /// Makes a key pair.
     ///
     /// # Errors

@@ -17,8 +17,8 @@ pub mod tcp;
 pub mod tls;
 
 pub use frames::{FrameReader, FrameWriter, LinkError};
-pub use identity::{Identity, PublicKey};
+pub use identity::{KeyPair, PublicKey};
 pub use listener::{Listener, Ports};
 pub use liveness::Liveness;
-pub use secure::Credentials;
+pub use secure::ConnectionKeys;
 pub use stream::{Receive, Streams, Transmit};

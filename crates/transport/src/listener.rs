@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::admission::{Admission, Entry, PLACES};
-use crate::secure::Credentials;
+use crate::admission::{Admission, Admitted, PLACES};
+use crate::secure::ConnectionKeys;
 use crate::stream::Streams;
 
 /// How long the handshake of a connection may take.
@@ -26,7 +26,7 @@ pub struct Ports {
 }
 
 /// Gets each connection from the other end, on a thread of its own.
-pub type Taken = Box<dyn Fn(Streams) + Send + Sync>;
+pub type OnConnection = Box<dyn Fn(Streams) + Send + Sync>;
 
 /// A port that is listened on until this is dropped.
 pub struct Listener {
@@ -44,12 +44,12 @@ impl Listener {
         address: IpAddr,
         ports: Option<Ports>,
         expected: &[IpAddr],
-        credentials: Credentials,
-        taken: Taken,
+        credentials: ConnectionKeys,
+        taken: OnConnection,
     ) -> io::Result<Self> {
         let socket = Arc::new(bind(address, ports)?);
         let own = Self { address: socket.local_addr()?, socket: socket.clone() };
-        let guard = Arc::new(Guard {
+        let guard = Arc::new(SharedListener {
             credentials,
             taken,
             guests: Mutex::new(Guests::new(expected)),
@@ -85,9 +85,9 @@ fn bind(address: IpAddr, ports: Option<Ports>) -> io::Result<TcpListener> {
     Err(last)
 }
 
-struct Guard {
-    credentials: Credentials,
-    taken: Taken,
+struct SharedListener {
+    credentials: ConnectionKeys,
+    taken: OnConnection,
     guests: Mutex<Guests>,
     /// The thread of a connection has finished with it.
     ended: Condvar,
@@ -104,7 +104,7 @@ impl Guests {
     }
 }
 
-fn accept(listener: &TcpListener, guard: &Arc<Guard>) {
+fn accept(listener: &TcpListener, guard: &Arc<SharedListener>) {
     loop {
         match listener.accept() {
             Ok((socket, from)) => guard.meet(socket, from.ip()),
@@ -115,11 +115,11 @@ fn accept(listener: &TcpListener, guard: &Arc<Guard>) {
     }
 }
 
-impl Guard {
+impl SharedListener {
     fn meet(self: &Arc<Self>, socket: TcpStream, from: IpAddr) {
         let socket = Arc::new(socket);
         let mut guests = self.guests.lock();
-        let Entry::In(number, loser) = guests.admission.enter(from, socket.clone(), Instant::now()) else {
+        let Admitted::In(number, loser) = guests.admission.enter(from, socket.clone(), Instant::now()) else {
             return;
         };
         if let Some(loser) = loser {
@@ -132,7 +132,7 @@ impl Guard {
         drop(guests);
         let guard = self.clone();
         let spawned = thread::Builder::new().name("haul-guest".to_owned()).spawn(move || {
-            let place = Place { guard: &guard, number };
+            let place = GuestPlace { guard: &guard, number };
             let proved = guard.credentials.prove(&socket, TIMEOUT);
             drop(place);
             // Another thread holds the socket: the connection was just evicted.
@@ -142,18 +142,18 @@ impl Guard {
             }
         });
         if spawned.is_err() {
-            drop(Place { guard: self, number });
+            drop(GuestPlace { guard: self, number });
         }
     }
 }
 
 /// The place of a guest, given back on drop.
-struct Place<'a> {
-    guard: &'a Guard,
+struct GuestPlace<'a> {
+    guard: &'a SharedListener,
     number: u64,
 }
 
-impl Drop for Place<'_> {
+impl Drop for GuestPlace<'_> {
     fn drop(&mut self) {
         let mut guests = self.guard.guests.lock();
         guests.admission.leave(self.number);

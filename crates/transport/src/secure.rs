@@ -7,31 +7,31 @@ use std::time::Duration;
 
 use rustix::event::PollFlags;
 
-use crate::identity::{Identity, PublicKey};
+use crate::identity::{KeyPair, PublicKey};
 use crate::liveness::Liveness;
 use crate::nonblocking::{set_nonblocking, wait, write_all};
 use crate::stream::{Receive, Streams, Transmit};
 use crate::tcp::suit;
-use crate::tls::{self, Next, OWN, Out, RECORD, Session};
+use crate::tls::{self, OWN, OutBytes, RECORD, TlsNeed, TlsSession};
 
 /// The keys of a connection, which each end has to know beforehand.
 #[derive(Clone)]
-pub struct Credentials {
+pub struct ConnectionKeys {
     /// The key of this end.
-    pub identity: Identity,
+    pub identity: KeyPair,
     /// The key that the other end has to prove.
     pub peer: PublicKey,
     /// The congestion control to set, if any.
     pub congestion: Option<String>,
 }
 
-impl Credentials {
+impl ConnectionKeys {
     /// Makes a TLS connection from a socket that this end connected.
     ///
     /// # Errors
     /// If the other end does not prove its key, or takes longer than `timeout`.
     pub fn connect(&self, socket: TcpStream, timeout: Duration) -> io::Result<Streams> {
-        let session = Session::Client(self.identity.client(&self.peer).map_err(tls::failed)?);
+        let session = TlsSession::Client(self.identity.client(&self.peer).map_err(tls::failed)?);
         handshake(&socket, session, self, timeout)?.on(socket)
     }
 
@@ -43,16 +43,16 @@ impl Credentials {
         self.prove(&socket, timeout)?.on(socket)
     }
 
-    /// The handshake of [`Credentials::accept`], for a socket that another thread may have to close.
+    /// The handshake of [`ConnectionKeys::accept`], for a socket that another thread may have to close.
     pub(crate) fn prove(&self, socket: &TcpStream, timeout: Duration) -> io::Result<Proved> {
-        let session = Session::Server(self.identity.server(&self.peer).map_err(tls::failed)?);
+        let session = TlsSession::Server(self.identity.server(&self.peer).map_err(tls::failed)?);
         handshake(socket, session, self, timeout)
     }
 }
 
 /// A TLS connection after the handshake.
 pub(crate) struct Proved {
-    session: Session,
+    session: TlsSession,
     /// Content that arrived with the end of the handshake, decrypted.
     early: Vec<u8>,
     /// Received bytes that are not decrypted yet.
@@ -70,8 +70,8 @@ impl Proved {
 
 fn handshake(
     socket: &TcpStream,
-    mut session: Session,
-    credentials: &Credentials,
+    mut session: TlsSession,
+    credentials: &ConnectionKeys,
     timeout: Duration,
 ) -> io::Result<Proved> {
     set_nonblocking(socket)?;
@@ -81,7 +81,7 @@ fn handshake(
     let mut incoming = vec![0; RECORD * 2];
     let mut end = 0;
     // An unauthenticated connection gets only this small buffer, and none for content.
-    let mut out = Out::new(OWN);
+    let mut out = OutBytes::new(OWN);
     // Content that arrives in one packet with the end of the handshake.
     let mut early = Vec::new();
     loop {
@@ -89,7 +89,7 @@ fn handshake(
         let (done, next) = session.step(&mut incoming[..end], &mut out, &mut plain)?;
         incoming.copy_within(done..end, 0);
         end -= done;
-        if next == Next::Again {
+        if next == TlsNeed::Again {
             continue;
         }
         if out.len > 0 {
@@ -100,9 +100,9 @@ fn handshake(
             out.len = 0;
         }
         match next {
-            Next::Ready => break,
-            Next::Closed => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Next::More | Next::Again => {}
+            TlsNeed::Ready => break,
+            TlsNeed::Closed => return Err(io::ErrorKind::UnexpectedEof.into()),
+            TlsNeed::More | TlsNeed::Again => {}
         }
         if end == incoming.len() {
             return Err(io::ErrorKind::InvalidData.into());

@@ -54,9 +54,9 @@ fn is_roomy_pipe(fd: impl AsFd) -> bool {
 }
 
 /// The reading direction of a stream.
-pub struct Receive(From);
+pub struct Receive(StreamInput);
 
-enum From {
+enum StreamInput {
     Plain { input: BufReader<File>, naps: bool },
     Secure(SecureReader),
 }
@@ -64,7 +64,7 @@ enum From {
 impl Receive {
     fn plain(fd: OwnedFd, ahead: usize) -> Self {
         let naps = ahead > 0 && is_roomy_pipe(&fd);
-        Self(From::Plain { input: BufReader::with_capacity(ahead, File::from(fd)), naps })
+        Self(StreamInput::Plain { input: BufReader::with_capacity(ahead, File::from(fd)), naps })
     }
 
     /// From a descriptor, never a byte more than was asked for, so that another process can go on after it.
@@ -79,62 +79,62 @@ impl Receive {
     /// From a TLS connection.
     #[must_use]
     pub fn secure(reader: SecureReader) -> Self {
-        Self(From::Secure(reader))
+        Self(StreamInput::Secure(reader))
     }
 
     /// Reads the bytes that are there, one at least. 0 is the end.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match &mut self.0 {
-            From::Plain { input, .. } => input.read(into),
-            From::Secure(reader) => reader.read(into),
+            StreamInput::Plain { input, .. } => input.read(into),
+            StreamInput::Secure(reader) => reader.read(into),
         }
     }
 
     /// Waits for something to read; `missing` bytes are wanted.
     pub(crate) fn wait(&self, missing: usize, liveness: &Liveness) -> io::Result<()> {
         match &self.0 {
-            From::Plain { input, naps } => {
+            StreamInput::Plain { input, naps } => {
                 wait(input.get_ref().as_fd(), PollFlags::IN, liveness)?;
                 if *naps && missing >= WORTH_A_NAP {
                     std::thread::sleep(NAP);
                 }
                 Ok(())
             }
-            From::Secure(reader) => wait(reader.as_fd(), PollFlags::IN, liveness),
+            StreamInput::Secure(reader) => wait(reader.as_fd(), PollFlags::IN, liveness),
         }
     }
 }
 
 /// The writing direction of a stream.
-pub struct Transmit(To);
+pub struct Transmit(StreamOutput);
 
-enum To {
+enum StreamOutput {
     Plain { output: File, naps: bool },
     Secure(SecureWriter),
 }
 
 impl Transmit {
     fn plain(fd: OwnedFd) -> Self {
-        Self(To::Plain { naps: is_roomy_pipe(&fd), output: File::from(fd) })
+        Self(StreamOutput::Plain { naps: is_roomy_pipe(&fd), output: File::from(fd) })
     }
 
     /// To a TLS connection.
     #[must_use]
     pub fn secure(writer: SecureWriter) -> Self {
-        Self(To::Secure(writer))
+        Self(StreamOutput::Secure(writer))
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
         match &self.0 {
-            To::Plain { output, .. } => output.as_fd(),
-            To::Secure(writer) => writer.as_fd(),
+            StreamOutput::Plain { output, .. } => output.as_fd(),
+            StreamOutput::Secure(writer) => writer.as_fd(),
         }
     }
 
     /// Writes two runs of bytes, one after the other, and waits as long as that takes.
     pub(crate) fn write(&mut self, head: &[u8], payload: &[u8], liveness: &Liveness) -> io::Result<()> {
         match &mut self.0 {
-            To::Plain { output, naps } => {
+            StreamOutput::Plain { output, naps } => {
                 let naps = *naps;
                 write_all(
                     &mut [IoSlice::new(head), IoSlice::new(payload)],
@@ -149,7 +149,7 @@ impl Transmit {
                     },
                 )
             }
-            To::Secure(writer) => {
+            StreamOutput::Secure(writer) => {
                 writer.write(head, liveness)?;
                 writer.write(payload, liveness)?;
                 writer.flush(liveness)
@@ -160,11 +160,11 @@ impl Transmit {
     /// Ends the writing direction, also of a socket that a reader still holds.
     pub(crate) fn close(self) {
         match self.0 {
-            To::Plain { output, .. } => {
+            StreamOutput::Plain { output, .. } => {
                 // A pipe is no socket, and is closed by being dropped.
                 let _ = rustix::net::shutdown(&output, rustix::net::Shutdown::Write);
             }
-            To::Secure(writer) => writer.close(),
+            StreamOutput::Secure(writer) => writer.close(),
         }
     }
 

@@ -31,7 +31,7 @@ const OUT: usize = CHUNK + (CHUNK / RECORD + 2) * RECORD_OVERHEAD + 2 * OWN;
 
 /// The next need of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum TlsNeed {
     /// The same call again.
     Again,
     /// More bytes from the other end.
@@ -43,12 +43,12 @@ pub(crate) enum Next {
 }
 
 /// Bytes on their way to the socket.
-pub(crate) struct Out {
+pub(crate) struct OutBytes {
     bytes: Vec<u8>,
     pub(crate) len: usize,
 }
 
-impl Out {
+impl OutBytes {
     pub(crate) fn new(len: usize) -> Self {
         Self { bytes: vec![0; len], len: 0 }
     }
@@ -63,20 +63,20 @@ impl Out {
 }
 
 /// One of the two kinds of connection that rustls has.
-pub(crate) enum Session {
+pub(crate) enum TlsSession {
     Client(UnbufferedClientConnection),
     Server(UnbufferedServerConnection),
 }
 
-impl Session {
+impl TlsSession {
     /// Takes one step. `plain` gets content that arrived, `out` bytes to send in answer. Returns how many of the
     /// incoming bytes are done.
     pub(crate) fn step(
         &mut self,
         incoming: &mut [u8],
-        out: &mut Out,
+        out: &mut OutBytes,
         plain: &mut dyn FnMut(&[u8]),
-    ) -> io::Result<(usize, Next)> {
+    ) -> io::Result<(usize, TlsNeed)> {
         match self {
             Self::Client(session) => step(session.process_tls_records(incoming), out, plain),
             Self::Server(session) => step(session.process_tls_records(incoming), out, plain),
@@ -84,7 +84,7 @@ impl Session {
     }
 
     /// Encrypts content into `out`, behind messages that rustls sends itself.
-    fn seal(&mut self, content: &[u8], out: &mut Out) -> io::Result<()> {
+    fn seal(&mut self, content: &[u8], out: &mut OutBytes) -> io::Result<()> {
         loop {
             let sealed = match self {
                 Self::Client(session) => seal(session.process_tls_records(&mut []), content, out),
@@ -103,9 +103,9 @@ pub(crate) fn failed(error: impl std::error::Error + Send + Sync + 'static) -> i
 
 fn step<Data>(
     status: UnbufferedStatus<'_, '_, Data>,
-    out: &mut Out,
+    out: &mut OutBytes,
     plain: &mut dyn FnMut(&[u8]),
-) -> io::Result<(usize, Next)> {
+) -> io::Result<(usize, TlsNeed)> {
     let mut discard = status.discard;
     let next = match status.state.map_err(failed)? {
         ConnectionState::ReadTraffic(mut traffic) => {
@@ -114,52 +114,56 @@ fn step<Data>(
                 discard += record.discard;
                 plain(record.payload);
             }
-            Next::Again
+            TlsNeed::Again
         }
         ConnectionState::EncodeTlsData(mut data) => {
             out.len += data.encode(out.room()).map_err(|error: EncodeError| failed(error))?;
-            Next::Again
+            TlsNeed::Again
         }
         ConnectionState::TransmitTlsData(data) => {
             // The message is in `out` already.
             data.done();
-            Next::Again
+            TlsNeed::Again
         }
-        ConnectionState::BlockedHandshake => Next::More,
-        ConnectionState::WriteTraffic(_) => Next::Ready,
-        ConnectionState::PeerClosed | ConnectionState::Closed => Next::Closed,
+        ConnectionState::BlockedHandshake => TlsNeed::More,
+        ConnectionState::WriteTraffic(_) => TlsNeed::Ready,
+        ConnectionState::PeerClosed | ConnectionState::Closed => TlsNeed::Closed,
         _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "an unknown state of TLS")),
     };
     Ok((discard, next))
 }
 
 /// `true` once the content is in `out`.
-fn seal<Data>(status: UnbufferedStatus<'_, '_, Data>, content: &[u8], out: &mut Out) -> io::Result<bool> {
+fn seal<Data>(
+    status: UnbufferedStatus<'_, '_, Data>,
+    content: &[u8],
+    out: &mut OutBytes,
+) -> io::Result<bool> {
     if let UnbufferedStatus { state: Ok(ConnectionState::WriteTraffic(mut traffic)), .. } = status {
         out.len += traffic.encrypt(content, out.room()).map_err(|error: EncryptError| failed(error))?;
         return Ok(true);
     }
     match step(status, out, &mut |_| {})?.1 {
         // This end may still write when the other end has closed its direction.
-        Next::Again | Next::Closed => Ok(false),
-        Next::More | Next::Ready => Err(io::ErrorKind::NotConnected.into()),
+        TlsNeed::Again | TlsNeed::Closed => Ok(false),
+        TlsNeed::More | TlsNeed::Ready => Err(io::ErrorKind::NotConnected.into()),
     }
 }
 
-struct Shared {
+struct SharedTls {
     socket: TcpStream,
-    state: Mutex<State>,
+    state: Mutex<TlsState>,
 }
 
-struct State {
-    session: Session,
+struct TlsState {
+    session: TlsSession,
     /// Messages that the reader has to send. They go before the next bytes of the writer.
-    owed: Out,
+    owed: OutBytes,
 }
 
 /// The reading direction of a connection.
 pub struct SecureReader {
-    shared: Arc<Shared>,
+    shared: Arc<SharedTls>,
     incoming: Vec<u8>,
     start: usize,
     end: usize,
@@ -170,7 +174,7 @@ pub struct SecureReader {
 }
 
 impl SecureReader {
-    fn new(shared: Arc<Shared>) -> Self {
+    fn new(shared: Arc<SharedTls>) -> Self {
         Self { shared, incoming: vec![0; CHUNK], start: 0, end: 0, rest: Vec::new(), taken: 0, closed: false }
     }
 
@@ -202,7 +206,7 @@ impl SecureReader {
         self.rest.clear();
         self.taken = 0;
         let mut state = self.shared.state.lock();
-        let State { session, owed } = &mut *state;
+        let TlsState { session, owed } = &mut *state;
         while self.start < self.end && filled < into.len() && !self.closed {
             let rest = &mut self.rest;
             let mut plain = |content: &[u8]| {
@@ -214,9 +218,9 @@ impl SecureReader {
             let (done, next) = session.step(&mut self.incoming[self.start..self.end], owed, &mut plain)?;
             self.start += done;
             match next {
-                Next::Again => {}
-                Next::More | Next::Ready => break,
-                Next::Closed => self.closed = true,
+                TlsNeed::Again => {}
+                TlsNeed::More | TlsNeed::Ready => break,
+                TlsNeed::Closed => self.closed = true,
             }
         }
         Ok(filled)
@@ -245,8 +249,8 @@ impl AsFd for SecureReader {
 
 /// The writing direction of a connection.
 pub struct SecureWriter {
-    shared: Arc<Shared>,
-    out: Out,
+    shared: Arc<SharedTls>,
+    out: OutBytes,
 }
 
 impl SecureWriter {
@@ -265,7 +269,10 @@ impl SecureWriter {
         Ok(())
     }
 
-    fn seal(&mut self, work: impl FnOnce(&mut Session, &mut Out) -> io::Result<()>) -> io::Result<()> {
+    fn seal(
+        &mut self,
+        work: impl FnOnce(&mut TlsSession, &mut OutBytes) -> io::Result<()>,
+    ) -> io::Result<()> {
         let mut state = self.shared.state.lock();
         if state.owed.len > 0 {
             let owed = state.owed.filled();
@@ -291,8 +298,8 @@ impl SecureWriter {
     pub(crate) fn close(mut self) {
         let closed = self.seal(|session, out| {
             let status_len = match session {
-                Session::Client(session) => close(session.process_tls_records(&mut []), out),
-                Session::Server(session) => close(session.process_tls_records(&mut []), out),
+                TlsSession::Client(session) => close(session.process_tls_records(&mut []), out),
+                TlsSession::Server(session) => close(session.process_tls_records(&mut []), out),
             };
             status_len.map(drop)
         });
@@ -310,7 +317,7 @@ impl AsFd for SecureWriter {
     }
 }
 
-fn close<Data>(status: UnbufferedStatus<'_, '_, Data>, out: &mut Out) -> io::Result<()> {
+fn close<Data>(status: UnbufferedStatus<'_, '_, Data>, out: &mut OutBytes) -> io::Result<()> {
     if let Ok(ConnectionState::WriteTraffic(mut traffic)) = status.state {
         out.len += traffic.queue_close_notify(out.room()).map_err(|error: EncryptError| failed(error))?;
     }
@@ -319,15 +326,16 @@ fn close<Data>(status: UnbufferedStatus<'_, '_, Data>, out: &mut Out) -> io::Res
 
 /// The two sides of a connection on this socket. `plain` was decrypted before, `received` was not looked at yet.
 pub(crate) fn split(
-    session: Session,
+    session: TlsSession,
     socket: TcpStream,
     plain: Vec<u8>,
     received: &[u8],
 ) -> (SecureReader, SecureWriter) {
-    let shared = Arc::new(Shared { socket, state: Mutex::new(State { session, owed: Out::new(OWN) }) });
+    let shared =
+        Arc::new(SharedTls { socket, state: Mutex::new(TlsState { session, owed: OutBytes::new(OWN) }) });
     let mut reader = SecureReader::new(shared.clone());
     reader.rest = plain;
     reader.end = received.len();
     reader.incoming[..reader.end].copy_from_slice(received);
-    (reader, SecureWriter { shared, out: Out::new(OUT) })
+    (reader, SecureWriter { shared, out: OutBytes::new(OUT) })
 }

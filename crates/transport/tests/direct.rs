@@ -9,28 +9,28 @@ use std::thread;
 use std::time::Duration;
 
 use haul_transport::{
-    Credentials, FrameReader, FrameWriter, Identity, LinkError, Listener, Liveness, Ports, Streams, tcp,
+    ConnectionKeys, FrameReader, FrameWriter, KeyPair, LinkError, Listener, Liveness, Ports, Streams, tcp,
 };
-use haul_wire::{Kind, encode, encode_ping};
+use haul_wire::{FrameKind, encode, encode_ping};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-struct End {
+struct DirectEnd {
     listener: Listener,
     connections: Receiver<Streams>,
     /// The credentials of the other end.
-    other: Credentials,
+    other: ConnectionKeys,
 }
 
-fn end() -> End {
+fn end() -> DirectEnd {
     end_for(&[])
 }
 
 /// An end that expects the other one from these addresses.
-fn end_for(expected: &[IpAddr]) -> End {
-    let (a, b) = (Identity::generate().unwrap(), Identity::generate().unwrap());
-    let credentials = |identity: &Identity, peer: &Identity| Credentials {
+fn end_for(expected: &[IpAddr]) -> DirectEnd {
+    let (a, b) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let credentials = |identity: &KeyPair, peer: &KeyPair| ConnectionKeys {
         identity: identity.clone(),
         peer: peer.public_key().clone(),
         congestion: None,
@@ -39,10 +39,10 @@ fn end_for(expected: &[IpAddr]) -> End {
     let sender = std::sync::Mutex::new(sender);
     let taken = Box::new(move |streams| sender.lock().unwrap().send(streams).unwrap());
     let listener = Listener::open(HERE, None, expected, credentials(&a, &b), taken).unwrap();
-    End { listener, connections, other: credentials(&b, &a) }
+    DirectEnd { listener, connections, other: credentials(&b, &a) }
 }
 
-impl End {
+impl DirectEnd {
     fn address(&self) -> SocketAddr {
         SocketAddr::new(HERE, self.listener.port())
     }
@@ -68,7 +68,7 @@ fn reader(streams: Streams) -> (FrameReader, FrameWriter) {
 fn send(writer: &mut FrameWriter, sizes: &[usize]) {
     for (at, size) in sizes.iter().enumerate() {
         let payload: Vec<u8> = (0..*size).map(|i| (i * 7 + at) as u8).collect();
-        let head = encode(Kind::Request, at as u64, &"head".to_owned(), *size).unwrap();
+        let head = encode(FrameKind::Request, at as u64, &"head".to_owned(), *size).unwrap();
         writer.write(&head, &payload).unwrap();
         writer.write(&encode_ping(), &[]).unwrap();
     }
@@ -82,7 +82,7 @@ fn check(reader: &mut FrameReader, sizes: &[usize]) {
         let mut content = pool.take();
         reader.payload(&header, &mut content).unwrap();
         assert!(content.bytes().iter().enumerate().all(|(i, b)| *b == (i * 7 + at) as u8));
-        assert_eq!(reader.head().unwrap().0.kind, Kind::Ping);
+        assert_eq!(reader.head().unwrap().0.kind, FrameKind::Ping);
     }
 }
 
@@ -121,10 +121,10 @@ fn a_stranger_gets_nothing_and_stops_nothing() {
     let silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(end.address()).unwrap()).collect();
     let mut rude = TcpStream::connect(end.address()).unwrap();
     rude.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
-    let stranger = Identity::generate().unwrap();
+    let stranger = KeyPair::generate().unwrap();
     for wrong in [
-        Credentials { identity: stranger.clone(), ..end.other.clone() },
-        Credentials { peer: stranger.public_key().clone(), ..end.other.clone() },
+        ConnectionKeys { identity: stranger.clone(), ..end.other.clone() },
+        ConnectionKeys { peer: stranger.public_key().clone(), ..end.other.clone() },
     ] {
         let socket = tcp::connect_any(&[end.address()], None, TIMEOUT).unwrap();
         // A client can finish before the server has looked at its key. The connection must then carry nothing.

@@ -28,7 +28,7 @@ const TEXT: usize = 32;
 pub(crate) fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> {
     let left = Cell::new(MAX_DECODED);
     let mut input = postcard::Deserializer::from_bytes(body);
-    let decoded = T::deserialize(Counted { inner: &mut input, left: &left });
+    let decoded = T::deserialize(Budgeted { inner: &mut input, left: &left });
     match (decoded, input.finalize()) {
         _ if left.get() == 0 => Err(FrameError::Rule("a message that takes more memory than one may")),
         (Ok(message), Ok([])) => Ok(message),
@@ -43,7 +43,7 @@ fn charge<E: Error>(left: &Cell<usize>, bytes: usize) -> Result<(), E> {
 }
 
 /// A serde object together with the budget.
-struct Counted<'a, T> {
+struct Budgeted<'a, T> {
     inner: T,
     left: &'a Cell<usize>,
 }
@@ -55,7 +55,7 @@ struct Visit<'a, V> {
     list: bool,
 }
 
-impl<'a, T> Counted<'a, T> {
+impl<'a, T> Budgeted<'a, T> {
     fn visit<V>(&self, inner: V, list: bool) -> Visit<'a, V> {
         Visit { inner, left: self.left, list }
     }
@@ -71,7 +71,7 @@ macro_rules! forward {
     };
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counted<'_, D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Budgeted<'_, D> {
     type Error = D::Error;
 
     forward! { D::Error, true:
@@ -150,11 +150,11 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Visit<'_, V> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
-        self.inner.visit_some(Counted { inner, left: self.left })
+        self.inner.visit_some(Budgeted { inner, left: self.left })
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
-        self.inner.visit_newtype_struct(Counted { inner, left: self.left })
+        self.inner.visit_newtype_struct(Budgeted { inner, left: self.left })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
@@ -162,19 +162,19 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Visit<'_, V> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
-        self.inner.visit_map(Counted { inner, left: self.left })
+        self.inner.visit_map(Budgeted { inner, left: self.left })
     }
 
     fn visit_enum<A: EnumAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
-        self.inner.visit_enum(Counted { inner, left: self.left })
+        self.inner.visit_enum(Budgeted { inner, left: self.left })
     }
 }
 
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Counted<'_, S> {
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Budgeted<'_, S> {
     type Value = S::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, inner: D) -> Result<S::Value, D::Error> {
-        self.inner.deserialize(Counted { inner, left: self.left })
+        self.inner.deserialize(Budgeted { inner, left: self.left })
     }
 }
 
@@ -185,7 +185,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Visit<'_, A> {
         if self.list {
             charge(self.left, size_of::<T::Value>())?;
         }
-        self.inner.next_element_seed(Counted { inner, left: self.left })
+        self.inner.next_element_seed(Budgeted { inner, left: self.left })
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -194,32 +194,32 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Visit<'_, A> {
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Counted<'_, A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Budgeted<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, inner: K) -> Result<Option<K::Value>, A::Error> {
         charge(self.left, TEXT + size_of::<K::Value>())?;
-        self.inner.next_key_seed(Counted { inner, left: self.left })
+        self.inner.next_key_seed(Budgeted { inner, left: self.left })
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, inner: T) -> Result<T::Value, A::Error> {
         charge(self.left, size_of::<T::Value>())?;
-        self.inner.next_value_seed(Counted { inner, left: self.left })
+        self.inner.next_value_seed(Budgeted { inner, left: self.left })
     }
 }
 
-impl<'a, 'de, A: EnumAccess<'de>> EnumAccess<'de> for Counted<'a, A> {
+impl<'a, 'de, A: EnumAccess<'de>> EnumAccess<'de> for Budgeted<'a, A> {
     type Error = A::Error;
-    type Variant = Counted<'a, A::Variant>;
+    type Variant = Budgeted<'a, A::Variant>;
 
     fn variant_seed<T: DeserializeSeed<'de>>(self, inner: T) -> Result<(T::Value, Self::Variant), A::Error> {
         let left = self.left;
-        let (value, variant) = self.inner.variant_seed(Counted { inner, left })?;
-        Ok((value, Counted { inner: variant, left }))
+        let (value, variant) = self.inner.variant_seed(Budgeted { inner, left })?;
+        Ok((value, Budgeted { inner: variant, left }))
     }
 }
 
-impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Counted<'_, A> {
+impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Budgeted<'_, A> {
     type Error = A::Error;
 
     fn unit_variant(self) -> Result<(), A::Error> {
@@ -227,7 +227,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Counted<'_, A> {
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, inner: T) -> Result<T::Value, A::Error> {
-        self.inner.newtype_variant_seed(Counted { inner, left: self.left })
+        self.inner.newtype_variant_seed(Budgeted { inner, left: self.left })
     }
 
     forward! { A::Error, false:

@@ -17,7 +17,7 @@ const MAGIC: [u8; 4] = [0x89, b'h', b'l', 1];
 
 /// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// The first frame from the local end.
     Hello,
     /// The first frame from the remote end.
@@ -30,7 +30,7 @@ pub enum Kind {
     Ping,
 }
 
-impl Kind {
+impl FrameKind {
     fn byte(self) -> u8 {
         match self {
             Self::Hello => 1,
@@ -55,9 +55,9 @@ impl Kind {
 
 /// A header that was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct FrameHeader {
     /// The kind of the frame.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// The length of the body, at most [`MAX_BODY`].
     pub body_len: u32,
     /// The length of the payload, at most [`MAX_PAYLOAD`].
@@ -68,7 +68,7 @@ pub struct Header {
     pub body_crc: u32,
 }
 
-impl Header {
+impl FrameHeader {
     /// Reads a header and checks it. No length in the result is over its limit.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Header {
         if bytes[5..8] != [0; 3] {
             return Err(FrameError::Kind);
         }
-        let kind = Kind::from_byte(bytes[4]).ok_or(FrameError::Kind)?;
+        let kind = FrameKind::from_byte(bytes[4]).ok_or(FrameError::Kind)?;
         let header = Self {
             kind,
             body_len: number(bytes, 8),
@@ -91,11 +91,11 @@ impl Header {
             id: u64::from(number(bytes, 16)) | u64::from(number(bytes, 20)) << 32,
             body_crc: number(bytes, 24),
         };
-        let content_allowed = matches!(kind, Kind::Request | Kind::Response);
+        let content_allowed = matches!(kind, FrameKind::Request | FrameKind::Response);
         if header.body_len as usize > MAX_BODY
             || header.payload_len as usize > MAX_PAYLOAD
             || (header.payload_len > 0 && !content_allowed)
-            || (header.body_len > 0 && kind == Kind::Ping)
+            || (header.body_len > 0 && kind == FrameKind::Ping)
         {
             return Err(FrameError::Length);
         }
@@ -148,7 +148,7 @@ fn number(bytes: &[u8; HEADER_LEN], at: usize) -> u32 {
 /// # Errors
 /// [`FrameError::TooLarge`] if the body would be over [`MAX_BODY`]; nothing else.
 pub fn encode<T: Serialize>(
-    kind: Kind,
+    kind: FrameKind,
     id: u64,
     message: &T,
     payload_len: usize,
@@ -161,7 +161,7 @@ pub fn encode<T: Serialize>(
     let mut bytes =
         postcard::serialize_with_flavor(message, Bounded(bytes)).map_err(|_| FrameError::TooLarge)?;
     let body = &bytes[HEADER_LEN..];
-    let header = Header {
+    let header = FrameHeader {
         kind,
         body_len: u32::try_from(body.len()).map_err(|_| FrameError::TooLarge)?,
         payload_len: u32::try_from(payload_len).map_err(|_| FrameError::TooLarge)?,
@@ -175,7 +175,8 @@ pub fn encode<T: Serialize>(
 /// A whole Ping.
 #[must_use]
 pub fn encode_ping() -> [u8; HEADER_LEN] {
-    Header { kind: Kind::Ping, body_len: 0, payload_len: 0, id: 0, body_crc: crc32c::crc32c(&[]) }.encode()
+    FrameHeader { kind: FrameKind::Ping, body_len: 0, payload_len: 0, id: 0, body_crc: crc32c::crc32c(&[]) }
+        .encode()
 }
 
 /// Gives a frame from [`encode`] another id, for sending the same message again.
@@ -184,7 +185,7 @@ pub fn encode_ping() -> [u8; HEADER_LEN] {
 /// If `frame` does not begin with a header.
 pub fn set_id(frame: &mut [u8], id: u64) -> Result<(), FrameError> {
     let head = frame.first_chunk_mut::<HEADER_LEN>().ok_or(FrameError::Magic)?;
-    let mut header = Header::decode(head)?;
+    let mut header = FrameHeader::decode(head)?;
     header.id = id;
     *head = header.encode();
     Ok(())
@@ -231,44 +232,45 @@ mod tests {
 
     #[test]
     fn any_flipped_bit_of_header_or_body_is_found() {
-        let frame = encode(Kind::Request, 7, &"some message".to_owned(), 99).unwrap();
+        let frame = encode(FrameKind::Request, 7, &"some message".to_owned(), 99).unwrap();
         for at in 0..frame.len() * 8 {
             let mut bad = frame.clone();
             bad[at / 8] ^= 1 << (at % 8);
-            let found = Header::decode(&head(&bad)).and_then(|h| h.check_body(&bad[HEADER_LEN..]));
+            let found = FrameHeader::decode(&head(&bad)).and_then(|h| h.check_body(&bad[HEADER_LEN..]));
             assert!(found.is_err(), "bit {at}");
         }
-        let header = Header::decode(&head(&frame)).unwrap();
+        let header = FrameHeader::decode(&head(&frame)).unwrap();
         assert_eq!((header.id, header.payload_len), (7, 99));
         assert!(header.check_body(&frame[HEADER_LEN..]).is_ok());
     }
 
     #[test]
     fn lengths_are_bounded_before_anything_is_taken() {
-        let good = Header { kind: Kind::Request, body_len: 1, payload_len: 1, id: 1, body_crc: 0 };
-        let decode = |h: Header| Header::decode(&h.encode());
+        let good = FrameHeader { kind: FrameKind::Request, body_len: 1, payload_len: 1, id: 1, body_crc: 0 };
+        let decode = |h: FrameHeader| FrameHeader::decode(&h.encode());
         assert!(decode(good).is_ok());
         assert!(
-            decode(Header { body_len: MAX_BODY as u32, payload_len: MAX_PAYLOAD as u32, ..good }).is_ok()
+            decode(FrameHeader { body_len: MAX_BODY as u32, payload_len: MAX_PAYLOAD as u32, ..good })
+                .is_ok()
         );
         for bad in [
-            Header { body_len: MAX_BODY as u32 + 1, ..good },
-            Header { payload_len: MAX_PAYLOAD as u32 + 1, ..good },
-            Header { kind: Kind::Hello, ..good },
-            Header { kind: Kind::Ping, payload_len: 0, ..good },
+            FrameHeader { body_len: MAX_BODY as u32 + 1, ..good },
+            FrameHeader { payload_len: MAX_PAYLOAD as u32 + 1, ..good },
+            FrameHeader { kind: FrameKind::Hello, ..good },
+            FrameHeader { kind: FrameKind::Ping, payload_len: 0, ..good },
         ] {
             assert_eq!(decode(bad), Err(FrameError::Length));
         }
         let large = serde_bytes::ByteBuf::from(vec![0; MAX_BODY]);
-        assert_eq!(encode(Kind::Request, 1, &large, 0), Err(FrameError::TooLarge));
-        assert_eq!(encode(Kind::Request, 1, &(), MAX_PAYLOAD + 1), Err(FrameError::TooLarge));
+        assert_eq!(encode(FrameKind::Request, 1, &large, 0), Err(FrameError::TooLarge));
+        assert_eq!(encode(FrameKind::Request, 1, &(), MAX_PAYLOAD + 1), Err(FrameError::TooLarge));
     }
 
     #[test]
     fn the_same_message_again_under_another_id() {
-        let mut frame = encode(Kind::Response, 3, &5_u32, 0).unwrap();
+        let mut frame = encode(FrameKind::Response, 3, &5_u32, 0).unwrap();
         set_id(&mut frame, u64::MAX - 1).unwrap();
-        assert_eq!(frame, encode(Kind::Response, u64::MAX - 1, &5_u32, 0).unwrap());
+        assert_eq!(frame, encode(FrameKind::Response, u64::MAX - 1, &5_u32, 0).unwrap());
     }
 
     #[test]

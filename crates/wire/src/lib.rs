@@ -156,7 +156,9 @@ pub mod message;
 pub mod ticket;
 
 pub use error::FrameError;
-pub use frame::{HEADER_LEN, Header, Kind, MAX_BODY, MAX_PAYLOAD, decode_body, encode, encode_ping, set_id};
+pub use frame::{
+    FrameHeader, FrameKind, HEADER_LEN, MAX_BODY, MAX_PAYLOAD, decode_body, encode, encode_ping, set_id,
+};
 pub use hello::{DirectAnswer, DirectOffer, Hello, Welcome, peek_version};
 pub use ids::{PairId, RootId, ScanId, SessionId};
 pub use limits::{MAX_ADDRESSES, MAX_COMPARED, MAX_CONNECTIONS, MAX_NOTES, MAX_STUCK, VERSION};

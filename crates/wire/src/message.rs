@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_core::filter::Above;
+use haul_core::filter::RulesAbove;
 use haul_core::owner_map::OwnerName;
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::source::ScanBatch;
@@ -379,7 +379,7 @@ pub enum Response {
     /// To [`Request::Root`].
     Root(Option<Entry>),
     /// To [`Request::Above`].
-    Above(Above),
+    Above(RulesAbove),
     /// To [`Request::ScanNext`].
     Scan(ScanPart),
     /// To [`Request::Lookup`].

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::tree::Tree;
+use super::tree::RepositoryFiles;
 
 /// Each comment and each line of a document with the word `what`. Questions may have it, and so may code.
-pub(crate) fn clauses(tree: &Tree) -> Vec<String> {
+pub(crate) fn clauses(tree: &RepositoryFiles) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in tree.all() {
         for line in lines(path, text) {

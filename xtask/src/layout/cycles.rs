@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::modules::{Crate, Taken};
+use super::modules::{Crate, NameUse};
 
 /// Each cycle of a crate as lines of text: its files, and the names that tie them.
 pub(crate) fn cycles(krate: &Crate, repository: &Path) -> Vec<String> {
@@ -16,9 +16,9 @@ pub(crate) fn cycles(krate: &Crate, repository: &Path) -> Vec<String> {
 }
 
 /// The groups of two or more files that reach each other.
-fn groups(files: usize, taken: &[Taken]) -> Vec<BTreeSet<usize>> {
+fn groups(files: usize, taken: &[NameUse]) -> Vec<BTreeSet<usize>> {
     let mut next: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); files];
-    for Taken { from, to, .. } in taken {
+    for NameUse { from, to, .. } in taken {
         next[*from].insert(*to);
     }
     let reached: Vec<BTreeSet<usize>> = (0..files).map(|file| reached(file, &next)).collect();
@@ -42,9 +42,9 @@ fn reached(start: usize, next: &[BTreeSet<usize>]) -> BTreeSet<usize> {
     seen
 }
 
-fn describe(group: &BTreeSet<usize>, taken: &[Taken], name: impl Fn(usize) -> String) -> String {
+fn describe(group: &BTreeSet<usize>, taken: &[NameUse], name: impl Fn(usize) -> String) -> String {
     let mut edges: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
-    for Taken { from, to, name: item } in taken {
+    for NameUse { from, to, name: item } in taken {
         if group.contains(from) && group.contains(to) {
             edges.entry((name(*from), name(*to))).or_default().push(item);
         }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::tree::Tree;
+use super::tree::RepositoryFiles;
 
 /// Terms, at most.
 const MOST_TERMS: usize = 40;
 
 /// The problems of the glossary.
-pub(crate) fn glossary(tree: &Tree) -> Vec<String> {
+pub(crate) fn glossary(tree: &RepositoryFiles) -> Vec<String> {
     let text = tree.all().find(|(path, _)| *path == Path::new("docs/GLOSSARY.md"));
     text.map_or_else(|| vec!["docs/GLOSSARY.md is missing".to_owned()], |(_, text)| problems(text))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::tree::Tree;
+use super::tree::RepositoryFiles;
 
 /// The crates from the lowest layer to the highest. A crate may depend on crates of lower layers only, so no end depends
 /// on another end, and neither the engine nor an end on the other.
@@ -40,12 +40,12 @@ const LAYERS: [&[&str]; 8] = [
 const FOR_TESTS: [&str; 4] = ["haul-slowfs", "haul-testkit", "haul-campaign", "haul-bench"];
 
 /// Dependencies that break a rule.
-pub(crate) fn layers(tree: &Tree) -> Vec<String> {
+pub(crate) fn layers(tree: &RepositoryFiles) -> Vec<String> {
     let layer: BTreeMap<&str, usize> =
         LAYERS.iter().enumerate().flat_map(|(at, names)| names.iter().map(move |name| (*name, at))).collect();
     let mut found = Vec::new();
     for (path, text) in tree.texts("toml").filter(|(path, _)| path.ends_with("Cargo.toml")) {
-        let manifest = Manifest::parse(text);
+        let manifest = CargoManifest::parse(text);
         let name = manifest.name.as_str();
         if name.is_empty() || ["xtask", "haul-fuzz"].contains(&name) {
             continue;
@@ -72,13 +72,13 @@ pub(crate) fn layers(tree: &Tree) -> Vec<String> {
 
 /// The part of a `Cargo.toml` that counts here.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Manifest {
+struct CargoManifest {
     name: String,
     /// Crates of this workspace that it depends on, also outside of tests.
     dependencies: Vec<String>,
 }
 
-impl Manifest {
+impl CargoManifest {
     fn parse(text: &str) -> Self {
         let mut manifest = Self::default();
         let mut section = "";
@@ -118,8 +118,10 @@ mod tests {
     fn dependencies_are_read_and_dev_dependencies_are_not() {
         let text = "[package]\nname = \"haul-x\"\n[dependencies]\nhaul-core.workspace = true\nlibc = \"1\"\n\
                     haul-wire = { path = \"..\" }\n[dev-dependencies]\nhaul-testkit.workspace = true\n";
-        let want =
-            Manifest { name: "haul-x".into(), dependencies: vec!["haul-core".into(), "haul-wire".into()] };
-        assert_eq!(Manifest::parse(text), want);
+        let want = CargoManifest {
+            name: "haul-x".into(),
+            dependencies: vec!["haul-core".into(), "haul-wire".into()],
+        };
+        assert_eq!(CargoManifest::parse(text), want);
     }
 }

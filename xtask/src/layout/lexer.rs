@@ -3,13 +3,13 @@
 /// A token and the line that it starts on, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TokenKind,
     pub(crate) line: usize,
 }
 
 /// The kinds of tokens that the checks tell apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     /// An identifier or a keyword.
     Word(String),
     /// One character of punctuation, except `::`.
@@ -24,7 +24,7 @@ impl Token {
     /// The identifier or keyword, if this token is one.
     pub(crate) fn word(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Word(word) => Some(word),
+            TokenKind::Word(word) => Some(word),
             _ => None,
         }
     }
@@ -34,7 +34,7 @@ impl Token {
     }
 
     pub(crate) fn is(&self, punct: char) -> bool {
-        self.kind == Kind::Punct(punct)
+        self.kind == TokenKind::Punct(punct)
     }
 }
 
@@ -71,20 +71,20 @@ impl Lexer {
         let (line, char) = (self.line, self.peek(0)?);
         let kind = if char == '"' {
             self.bump();
-            Kind::Literal(self.quoted('"'))
+            TokenKind::Literal(self.quoted('"'))
         } else if char == '\'' {
             self.quote()
         } else if char.is_ascii_digit() {
             self.take_while(is_word_char);
-            Kind::Literal(String::new())
+            TokenKind::Literal(String::new())
         } else if is_word_char(char) {
             self.word_or_string()
         } else if char == ':' && self.peek(1) == Some(':') {
             self.at += 2;
-            Kind::PathSep
+            TokenKind::PathSep
         } else {
             self.bump();
-            Kind::Punct(char)
+            TokenKind::Punct(char)
         };
         Some(Token { kind, line })
     }
@@ -148,7 +148,7 @@ impl Lexer {
     }
 
     /// A character literal, or a lifetime: a lifetime has no closing quote.
-    fn quote(&mut self) -> Kind {
+    fn quote(&mut self) -> TokenKind {
         self.bump();
         let is_char = self.peek(0) == Some('\\') || self.peek(1) == Some('\'');
         if is_char {
@@ -156,36 +156,36 @@ impl Lexer {
         } else {
             self.take_while(is_word_char);
         }
-        Kind::Literal(String::new())
+        TokenKind::Literal(String::new())
     }
 
     /// A word; or a string with a prefix, such as `b"…"`, `r#"…"#` or `c"…"`; or a raw identifier.
-    fn word_or_string(&mut self) -> Kind {
+    fn word_or_string(&mut self) -> TokenKind {
         let word = self.take_while(is_word_char);
         let prefix = ["r", "b", "c", "br", "cr"].contains(&word.as_str());
         match self.peek(0) {
             Some('"') if prefix && !word.contains('r') => {
                 self.bump();
-                Kind::Literal(self.quoted('"'))
+                TokenKind::Literal(self.quoted('"'))
             }
             Some('\'') if word == "b" => {
                 self.bump();
                 self.quoted('\'');
-                Kind::Literal(String::new())
+                TokenKind::Literal(String::new())
             }
             Some('"' | '#') if prefix && word.contains('r') => self.raw(word),
-            _ => Kind::Word(word),
+            _ => TokenKind::Word(word),
         }
     }
 
-    fn raw(&mut self, word: String) -> Kind {
+    fn raw(&mut self, word: String) -> TokenKind {
         let hashes = self.chars[self.at..].iter().take_while(|char| **char == '#').count();
         if self.peek(hashes) != Some('"') {
             if hashes == 1 && word == "r" {
                 self.bump();
-                return Kind::Word(self.take_while(is_word_char));
+                return TokenKind::Word(self.take_while(is_word_char));
             }
-            return Kind::Word(word);
+            return TokenKind::Word(word);
         }
         self.at += hashes + 1;
         let mut text = String::new();
@@ -197,7 +197,7 @@ impl Lexer {
             }
             text.push(char);
         }
-        Kind::Literal(text)
+        TokenKind::Literal(text)
     }
 }
 
@@ -228,8 +228,8 @@ mod tests {
 
     #[test]
     fn path_separators_are_one_token() {
-        let kinds: Vec<Kind> = tokens("a::b: c").into_iter().map(|token| token.kind).collect();
-        let word = |text: &str| Kind::Word(text.to_owned());
-        assert_eq!(kinds, [word("a"), Kind::PathSep, word("b"), Kind::Punct(':'), word("c")]);
+        let kinds: Vec<TokenKind> = tokens("a::b: c").into_iter().map(|token| token.kind).collect();
+        let word = |text: &str| TokenKind::Word(text.to_owned());
+        assert_eq!(kinds, [word("a"), TokenKind::PathSep, word("b"), TokenKind::Punct(':'), word("c")]);
     }
 }

@@ -13,8 +13,9 @@ mod sizes;
 mod source;
 mod test_code;
 mod tree;
+mod type_names;
 mod words;
 
 pub(crate) use run::{CHECKS, run};
-pub(crate) use source::Source;
-pub(crate) use tree::Tree;
+pub(crate) use source::FileFacts;
+pub(crate) use tree::RepositoryFiles;

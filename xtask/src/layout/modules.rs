@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::source::{Child, Import, Source};
+use super::source::{Child, FileFacts, Import};
 
 /// A crate: its files that are not tests, and its modules.
 pub(crate) struct Crate {
-    pub(crate) files: Vec<File>,
+    pub(crate) files: Vec<SourceFile>,
     modules: BTreeMap<Vec<String>, Module>,
 }
 
 /// A source file.
-pub(crate) struct File {
+pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
-    pub(crate) source: Source,
+    pub(crate) source: FileFacts,
     /// The path of its module.
     module: Vec<String>,
 }
@@ -30,7 +30,7 @@ struct Module {
 
 /// A name that one file takes from another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Taken {
+pub(crate) struct NameUse {
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) name: String,
@@ -48,17 +48,17 @@ impl Crate {
         let mut found = Self { files: Vec::new(), modules: BTreeMap::new() };
         let mut waiting = vec![(root.to_owned(), Vec::new())];
         while let Some((path, module)) = waiting.pop() {
-            let source = Source::parse(&std::fs::read_to_string(&path)?);
+            let source = FileFacts::parse(&std::fs::read_to_string(&path)?);
             for child in &source.children {
                 let name = [module.as_slice(), &child.scope, std::slice::from_ref(&child.name)].concat();
                 waiting.push((child_file(&path, child, path == root), name));
             }
-            found.add(File { path, source, module });
+            found.add(SourceFile { path, source, module });
         }
         Ok(found)
     }
 
-    fn add(&mut self, file: File) {
+    fn add(&mut self, file: SourceFile) {
         let number = self.files.len();
         let scopes = [Vec::new()].into_iter().chain(file.source.inline_modules.iter().cloned());
         for scope in scopes {
@@ -78,7 +78,7 @@ impl Crate {
     }
 
     /// Every name that a file takes from another file of the crate, through `use` or by its path.
-    pub(crate) fn taken(&self) -> Vec<Taken> {
+    pub(crate) fn taken(&self) -> Vec<NameUse> {
         let mut all = Vec::new();
         for (from, file) in self.files.iter().enumerate() {
             let imports = file.source.imports.iter().map(|import| (&import.scope, &import.path));
@@ -86,7 +86,9 @@ impl Crate {
             for (scope, path) in imports.chain(paths) {
                 let module = [file.module.as_slice(), scope].concat();
                 let found = self.resolve(&module, path, MOST_STEPS);
-                all.extend(found.map(|(to, name)| Taken { from, to, name }).filter(|taken| taken.to != from));
+                all.extend(
+                    found.map(|(to, name)| NameUse { from, to, name }).filter(|taken| taken.to != from),
+                );
             }
         }
         all.sort();
@@ -184,7 +186,7 @@ impl Crate {
         let mut found = Self { files: Vec::new(), modules: BTreeMap::new() };
         for (name, text) in files {
             let module = name.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect();
-            found.add(File { path: PathBuf::from(name), source: Source::parse(text), module });
+            found.add(SourceFile { path: PathBuf::from(name), source: FileFacts::parse(text), module });
         }
         found
     }

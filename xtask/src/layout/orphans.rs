@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::tree::Tree;
+use super::tree::RepositoryFiles;
 
 /// Files below a `src` directory that no other file of their crate names.
-pub(crate) fn orphans(tree: &Tree) -> Vec<String> {
+pub(crate) fn orphans(tree: &RepositoryFiles) -> Vec<String> {
     let sources: Vec<(&Path, &str)> = tree.texts("rs").collect();
     let is_named = |path: &Path| {
         sources.iter().any(|(other, text)| *other != path && same_source(other, path) && names(text, path))

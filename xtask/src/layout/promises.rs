@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::tree::Tree;
+use super::tree::RepositoryFiles;
 
 const PAGE: &str = "SEMANTICS.md";
 /// The directory of the end-to-end tests, one file for each module.
@@ -12,7 +12,7 @@ const MODULES: &str = "crates/cli/tests/e2e";
 const LEAST_WORDS: usize = 3;
 
 /// The tests that the page names and no source file has.
-pub(crate) fn promises(tree: &Tree) -> Vec<String> {
+pub(crate) fn promises(tree: &RepositoryFiles) -> Vec<String> {
     let Some((_, page)) = tree.all().find(|(path, _)| *path == Path::new(PAGE)) else {
         return vec![format!("{PAGE} is missing")];
     };
@@ -27,8 +27,8 @@ pub(crate) fn promises(tree: &Tree) -> Vec<String> {
         for span in line.split('`').skip(1).step_by(2) {
             let exists = match named(span) {
                 None => true,
-                Some(Named::Test(name)) => names.contains(name),
-                Some(Named::Module(name)) => modules.contains(name),
+                Some(NamedTest::Test(name)) => names.contains(name),
+                Some(NamedTest::Module(name)) => modules.contains(name),
             };
             if !exists {
                 found.push(format!("{PAGE}:{number}: no test `{span}`"));
@@ -39,22 +39,22 @@ pub(crate) fn promises(tree: &Tree) -> Vec<String> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Named<'a> {
+enum NamedTest<'a> {
     Test(&'a str),
     Module(&'a str),
 }
 
 /// The test or the module of tests that a span between backquotes names.
-fn named(span: &str) -> Option<Named<'_>> {
+fn named(span: &str) -> Option<NamedTest<'_>> {
     if !span.chars().all(|char| is_part(char) || char == ':' || char == '*') {
         return None;
     }
     if let Some(module) = span.strip_prefix("e2e::").and_then(|rest| rest.strip_suffix("::*")) {
-        return Some(Named::Module(module));
+        return Some(NamedTest::Module(module));
     }
     let name = span.rsplit("::").next()?;
     let is_test = name.split('_').filter(|word| !word.is_empty()).count() >= LEAST_WORDS;
-    is_test.then_some(Named::Test(name))
+    is_test.then_some(NamedTest::Test(name))
 }
 
 fn is_part(char: char) -> bool {
@@ -67,9 +67,9 @@ mod tests {
 
     #[test]
     fn tests_and_modules_are_told_from_other_words() {
-        assert_eq!(named("e2e::kills::*"), Some(Named::Module("kills")));
-        assert_eq!(named("e2e::kills::a_killed_run_goes_on"), Some(Named::Test("a_killed_run_goes_on")));
-        assert_eq!(named("two_at_once"), Some(Named::Test("two_at_once")));
+        assert_eq!(named("e2e::kills::*"), Some(NamedTest::Module("kills")));
+        assert_eq!(named("e2e::kills::a_killed_run_goes_on"), Some(NamedTest::Test("a_killed_run_goes_on")));
+        assert_eq!(named("two_at_once"), Some(NamedTest::Test("two_at_once")));
         for other in ["moves::*", "--max-delete", "scan_done", "engine/eta.rs", "HAUL_NICE_RUN"] {
             assert_eq!(named(other), None, "{other}");
         }

@@ -9,11 +9,12 @@ use super::glossary::glossary;
 use super::modules::Crate;
 use super::orphans::orphans;
 use super::promises::promises;
-use super::tree::Tree;
+use super::tree::RepositoryFiles;
+use super::type_names::type_names;
 use super::{layers, sizes, words};
 
 /// The checks, each with its rule.
-pub(crate) const CHECKS: [(&str, &str); 9] = [
+pub(crate) const CHECKS: [(&str, &str); 10] = [
     ("cycles", "no cycle in the graph of `use` between the files of a crate"),
     ("orphans", "every source file is part of its crate"),
     ("files", "no source file over 500 lines"),
@@ -21,6 +22,7 @@ pub(crate) const CHECKS: [(&str, &str); 9] = [
     ("words", "no word that docs/GLOSSARY.md has retired"),
     ("clauses", "no `what` in place of a noun in comments and documents"),
     ("glossary", "at most 40 terms in docs/GLOSSARY.md, in order"),
+    ("types", "no two types with one name, but for those that type_names.rs lists"),
     ("promises", "every test that SEMANTICS.md names exists"),
     ("layers", "each crate depends on crates of lower layers only"),
 ];
@@ -30,7 +32,7 @@ pub(crate) const CHECKS: [(&str, &str); 9] = [
 /// # Errors
 /// If a source file cannot be read.
 pub(crate) fn run(root: &Path, chosen: &[&str]) -> io::Result<bool> {
-    let tree = Tree::read(root)?;
+    let tree = RepositoryFiles::read(root)?;
     let crates = crates(root, &tree)?;
     let mut passed = true;
     for (name, rule) in CHECKS {
@@ -45,6 +47,7 @@ pub(crate) fn run(root: &Path, chosen: &[&str]) -> io::Result<bool> {
             "words" => words::words(&tree),
             "clauses" => clauses(&tree),
             "glossary" => glossary(&tree),
+            "types" => type_names(&tree),
             "promises" => promises(&tree),
             _ => layers::layers(&tree),
         };
@@ -56,7 +59,7 @@ pub(crate) fn run(root: &Path, chosen: &[&str]) -> io::Result<bool> {
 }
 
 /// Every library and program of the repository.
-fn crates(root: &Path, tree: &Tree) -> io::Result<Vec<Crate>> {
+fn crates(root: &Path, tree: &RepositoryFiles) -> io::Result<Vec<Crate>> {
     let manifests = tree.texts("toml").filter(|(path, _)| path.ends_with("Cargo.toml"));
     let roots = manifests.flat_map(|(path, _)| {
         let source = root.join(path.with_file_name("src"));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::modules::Crate;
-use super::tree::Tree;
+use super::tree::RepositoryFiles;
 
 /// Lines of a source file, at most.
 const MOST_FILE_LINES: usize = 500;
@@ -15,7 +15,7 @@ const LONG_FUNCTION: usize = 60;
 const MOST_LONG_FUNCTIONS: usize = 10;
 
 /// Source files that are too long.
-pub(crate) fn files(tree: &Tree) -> Vec<String> {
+pub(crate) fn files(tree: &RepositoryFiles) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in tree.texts("rs") {
         let lines = text.lines().count();

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::lexer::{Kind, Token, tokens};
+use super::lexer::{Token, TokenKind, tokens};
 use super::test_code::{closing, without_tests};
 
 /// The facts of one file, without its tests.
 #[derive(Default)]
-pub(crate) struct Source {
+pub(crate) struct FileFacts {
     pub(crate) children: Vec<Child>,
     pub(crate) imports: Vec<Import>,
     pub(crate) paths: Vec<PathUse>,
@@ -54,7 +54,7 @@ pub(crate) struct Function {
 /// Keywords that the name of an item follows.
 const ITEMS: [&str; 8] = ["fn", "struct", "enum", "trait", "type", "const", "static", "union"];
 
-impl Source {
+impl FileFacts {
     pub(crate) fn parse(text: &str) -> Self {
         let stripped = without_tests(&tokens(text));
         let source = Self { test_lines: stripped.test_lines, ..Self::default() };
@@ -70,27 +70,27 @@ struct Parser<'a> {
     scopes: Vec<(String, usize)>,
     /// The value of a `#[path]` that waits for its module.
     path: Option<String>,
-    source: Source,
+    source: FileFacts,
 }
 
 impl Parser<'_> {
-    fn run(mut self) -> Source {
+    fn run(mut self) -> FileFacts {
         while let Some(token) = self.tokens.get(self.at) {
             match &token.kind {
-                Kind::Punct('{') => self.depth += 1,
-                Kind::Punct('}') => {
+                TokenKind::Punct('{') => self.depth += 1,
+                TokenKind::Punct('}') => {
                     self.scopes.pop_if(|(_, depth)| *depth == self.depth);
                     self.depth = self.depth.saturating_sub(1);
                 }
-                Kind::Word(word) if word == "mod" && self.word(1).is_some() => {
+                TokenKind::Word(word) if word == "mod" && self.word(1).is_some() => {
                     self.module();
                     continue;
                 }
-                Kind::Word(word) if word == "use" && !self.is(1, '<') => {
+                TokenKind::Word(word) if word == "use" && !self.is(1, '<') => {
                     self.import();
                     continue;
                 }
-                Kind::Word(word) => {
+                TokenKind::Word(word) => {
                     self.item(word);
                     self.path_attribute(word);
                     self.inline_path();
@@ -141,7 +141,7 @@ impl Parser<'_> {
     fn path_attribute(&mut self, word: &str) {
         let in_attribute = self.before(1).is_some_and(|token| token.is('['))
             && self.before(2).is_some_and(|token| token.is('#'));
-        if let Some(Token { kind: Kind::Literal(text), .. }) = self.token(2)
+        if let Some(Token { kind: TokenKind::Literal(text), .. }) = self.token(2)
             && word == "path"
             && in_attribute
         {
@@ -179,10 +179,10 @@ impl Parser<'_> {
     fn inline_path(&mut self) {
         let restriction = self.before(1).is_some_and(|token| token.is_word("in"))
             && self.before(2).is_some_and(|token| token.is('('));
-        let absolute = self.before(1).is_some_and(|token| token.kind == Kind::PathSep);
+        let absolute = self.before(1).is_some_and(|token| token.kind == TokenKind::PathSep);
         let mut path = vec![self.word(0).unwrap_or_default().to_owned()];
         self.at += 1;
-        while self.token(0).is_some_and(|token| token.kind == Kind::PathSep) {
+        while self.token(0).is_some_and(|token| token.kind == TokenKind::PathSep) {
             let Some(segment) = self.word(1).map(str::to_owned) else { break };
             path.push(segment);
             self.at += 2;
@@ -200,14 +200,14 @@ impl Parser<'_> {
         while let Some(token) = self.tokens.get(self.at) {
             self.at += 1;
             match &token.kind {
-                Kind::Word(word) if word == "as" => {
+                TokenKind::Word(word) if word == "as" => {
                     alias = self.word(0).map(str::to_owned);
                     self.at += 1;
                 }
-                Kind::Word(word) => path.push(word.clone()),
-                Kind::Punct('*') => path.push("*".to_owned()),
-                Kind::Punct('{') => bases.push(path.len()),
-                Kind::Punct(end @ (',' | '}' | ';')) => {
+                TokenKind::Word(word) => path.push(word.clone()),
+                TokenKind::Punct('*') => path.push("*".to_owned()),
+                TokenKind::Punct('{') => bases.push(path.len()),
+                TokenKind::Punct(end @ (',' | '}' | ';')) => {
                     let base = bases.last().copied().unwrap_or(0);
                     if path.len() > base {
                         self.add_import(path.clone(), alias.take());
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     fn imports(text: &str) -> Vec<String> {
-        let found = Source::parse(text).imports;
+        let found = FileFacts::parse(text).imports;
         found.iter().map(|import| format!("{}={}", import.name, import.path.join("::"))).collect()
     }
 
@@ -259,13 +259,14 @@ mod tests {
     fn paths_in_code_and_attributes_are_found() {
         let text = "#[arg(value_parser = crate::size::parse)] struct A; impl A { pub(in crate::x) fn b() { \
                     super::c::<u8>(); d.e(); f::G::h() } }";
-        let paths: Vec<String> = Source::parse(text).paths.iter().map(|used| used.path.join("::")).collect();
+        let paths: Vec<String> =
+            FileFacts::parse(text).paths.iter().map(|used| used.path.join("::")).collect();
         assert_eq!(paths, ["crate::size::parse", "super::c", "f::G::h"]);
     }
 
     #[test]
     fn inline_modules_are_scopes() {
-        let source = Source::parse("mod a { use super::b; mod c { fn d() {} } } use e::f; mod g;");
+        let source = FileFacts::parse("mod a { use super::b; mod c { fn d() {} } } use e::f; mod g;");
         let scopes: Vec<_> = source.imports.iter().map(|import| import.scope.join("::")).collect();
         assert_eq!(scopes, ["a", ""]);
         assert_eq!(source.inline_modules, [vec!["a"], vec!["a", "c"]]);
@@ -274,8 +275,9 @@ mod tests {
 
     #[test]
     fn functions_have_lengths() {
-        let source =
-            Source::parse("trait T { fn a(); }\nfn b(x: [u8; 3])\nwhere\n{\n}\n#[path = \"x.rs\"]\nmod y;");
+        let source = FileFacts::parse(
+            "trait T { fn a(); }\nfn b(x: [u8; 3])\nwhere\n{\n}\n#[path = \"x.rs\"]\nmod y;",
+        );
         assert_eq!(source.functions, [Function { name: "b".into(), line: 2, lines: 4 }]);
         assert_eq!(source.children[0].path.as_deref(), Some("x.rs"));
     }

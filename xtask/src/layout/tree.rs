@@ -5,14 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// All files of the repository that are text, by their paths in it.
-pub(crate) struct Tree {
+pub(crate) struct RepositoryFiles {
     files: Vec<(PathBuf, String)>,
 }
 
 /// Directories whose content is not part of the repository, by name.
 const SKIPPED: [&str; 5] = ["target", ".git", "corpus", "artifacts", "node_modules"];
 
-impl Tree {
+impl RepositoryFiles {
     /// Reads the repository at `root`.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::tree::Tree;
+use super::tree::RepositoryFiles;
 
 /// Retired words and phrases, each with the term that takes its place. In identifiers a word counts as a part of its own
 /// (`is_giant`, `GiantFile`), and an `s` at its end is ignored.
@@ -45,7 +45,7 @@ const OTHER_MEANINGS: [(&str, &str); 4] = [
 const SKIPPED: [&str; 3] = ["Cargo.lock", "fuzz/Cargo.lock", "xtask/src/layout/words.rs"];
 
 /// Each place of a retired word.
-pub(crate) fn words(tree: &Tree) -> Vec<String> {
+pub(crate) fn words(tree: &RepositoryFiles) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in tree.all().filter(|(path, _)| is_read(path)) {
         for (line, word, term) in retired(text) {

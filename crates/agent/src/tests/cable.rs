@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 use haul_core::{Error, ErrorKind, Side};
-use haul_ssh::dial::{Dial, Link, Refused, Trouble, Way};
+use haul_ssh::dial::{AfterRefusal, Dial, DialPurpose, DialRefused, DialedLink};
 use haul_transport::Streams;
 
-use super::mem::{MemEnds, World};
+use super::mem::{MemEnds, RemoteFiles};
 
 /// One connection, seen from outside.
 #[derive(Default)]
@@ -74,7 +74,7 @@ impl Cable {
 /// Opens connections to remote ends that are threads of this process.
 #[derive(Clone)]
 pub(super) struct Cables {
-    pub(super) world: Arc<World>,
+    pub(super) world: Arc<RemoteFiles>,
     pub(super) cables: Arc<Mutex<Vec<Arc<Cable>>>>,
     /// No connections from now on.
     pub(super) refuse: Arc<AtomicBool>,
@@ -104,11 +104,11 @@ impl Cables {
 }
 
 impl Dial for Cables {
-    fn dial(&self, _: Way) -> Result<Link, Refused> {
+    fn dial(&self, _: DialPurpose) -> Result<DialedLink, DialRefused> {
         self.dialed.fetch_add(1, Ordering::Relaxed);
         if self.refuse.load(Ordering::Relaxed) {
             let error = Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "no route to host");
-            return Err(Refused { trouble: Trouble::Later, error });
+            return Err(DialRefused { trouble: AfterRefusal::Later, error });
         }
         let ((local, a), (b, remote)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
         let cable = Arc::new(Cable::default());
@@ -132,7 +132,7 @@ impl Dial for Cables {
             }
         });
         let from = OwnedFd::from(local.try_clone().unwrap());
-        Ok(Link { streams: Streams::plain(from, local.into()).unwrap(), helper: None })
+        Ok(DialedLink { streams: Streams::plain(from, local.into()).unwrap(), helper: None })
     }
 
     fn name(&self) -> String {

@@ -2,16 +2,16 @@
 
 use haul_core::Links;
 use haul_remote::Transport;
-use haul_testkit::conformance::{End, Keeps, OnDisk, Subject};
+use haul_testkit::conformance::{Keeps, OnDisk, Subject, TestedEnd};
 
 use std::sync::Arc;
 
-use super::host::{self, Host, Notes};
+use super::host::{self, Notes, TestHost};
 
-fn remote() -> End {
-    End::new("remote", Keeps::everything(), || {
+fn remote() -> TestedEnd {
+    TestedEnd::new("remote", Keeps::everything(), || {
         let world = OnDisk::new();
-        let host = Host { name: "remote", is_straight: false };
+        let host = TestHost { name: "remote", is_straight: false };
         let peer = host::connect(host, &host::config(Transport::Ssh), &Notes::default()).unwrap();
         let at = world.place();
         let (reader, from) = (Arc::clone(&peer), at.clone());

@@ -8,13 +8,13 @@ use haul_core::{Batch, Entry, ErrorKind, Links, Offer, Outcome, Slice};
 use haul_remote::{Peer, PeerConfig, Transport};
 use haul_testkit::conformance::OnDisk;
 
-use super::host::{HERE, Host, Notes, config, connect};
+use super::host::{HERE, Notes, TestHost, config, connect};
 use super::mem::{bytes_of, path};
 use super::{eventually, place, write};
 
-const STRAIGHT: Host = Host { name: "db1", is_straight: true };
+const STRAIGHT: TestHost = TestHost { name: "db1", is_straight: true };
 /// "ssh" goes through a proxy: no end knows addresses but those that the user gives.
-const PROXIED: Host = Host { name: "db2", is_straight: false };
+const PROXIED: TestHost = TestHost { name: "db2", is_straight: false };
 
 /// Sends a file there and back through the peer.
 fn send(peer: &Arc<Peer>) {
@@ -35,7 +35,7 @@ fn send(peer: &Arc<Peer>) {
 }
 
 /// Connects and sends a file. Returns the notes when one has `text`.
-fn notes_of(host: Host, config: &PeerConfig, text: &str) -> Notes {
+fn notes_of(host: TestHost, config: &PeerConfig, text: &str) -> Notes {
     let notes = Notes::default();
     let peer = connect(host, config, &notes).unwrap();
     send(&peer);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use haul_core::{BufferPool, ErrorKind, Offer, Outcome, Retry, ScanOptions, Sink};
 use haul_remote::{Peer, PeerConfig};
-use haul_wire::{Kind, Welcome, encode};
+use haul_wire::{FrameKind, Welcome, encode};
 
 use super::cable::Cables;
 use super::mem::{bytes_of, entry, path};
@@ -229,7 +229,7 @@ fn another_version_is_told_by_name() {
     let mut other = Welcome::new(Ok([1; 16]));
     other.version = 77;
     other.release = "9.9.9".to_owned();
-    let says = encode(Kind::Welcome, 0, &other, 0).unwrap();
+    let says = encode(FrameKind::Welcome, 0, &other, 0).unwrap();
     let remote = Cables { says: Some(says), ..Cables::new() };
     let error = connect(&remote, 1).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Protocol);

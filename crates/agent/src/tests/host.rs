@@ -7,10 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread;
 
-use haul_core::{BufferPool, Result};
+use haul_core::{BufferPool, Note, Result};
 use haul_remote::{Peer, PeerConfig, Transport};
-use haul_ssh::Note;
-use haul_ssh::dial::{Dial, Link, Refused, Way};
+use haul_ssh::dial::{Dial, DialPurpose, DialRefused, DialedLink};
 use haul_transport::Streams;
 
 use crate::LocalEnds;
@@ -20,21 +19,21 @@ pub(super) const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// Opens connections to threads that serve the local file system.
 #[derive(Clone, Copy)]
-pub(super) struct Host {
+pub(super) struct TestHost {
     pub(super) name: &'static str,
     /// "ssh" uses no proxy: both ends know each other's addresses.
     pub(super) is_straight: bool,
 }
 
-impl Dial for Host {
-    fn dial(&self, _: Way) -> std::result::Result<Link, Refused> {
+impl Dial for TestHost {
+    fn dial(&self, _: DialPurpose) -> std::result::Result<DialedLink, DialRefused> {
         let (local, remote) = UnixStream::pair().unwrap();
         thread::spawn(move || {
             let input = OwnedFd::from(remote.try_clone().unwrap());
             let _ = crate::serve(input, remote.into(), Box::new(LocalEnds::default()));
         });
         let from = OwnedFd::from(local.try_clone().unwrap());
-        Ok(Link { streams: Streams::plain(from, local.into()).unwrap(), helper: None })
+        Ok(DialedLink { streams: Streams::plain(from, local.into()).unwrap(), helper: None })
     }
 
     fn hosts(&self) -> Vec<String> {
@@ -74,6 +73,6 @@ pub(super) fn config(transport: Transport) -> PeerConfig {
     PeerConfig { transport, explains: true, ..super::config(2) }
 }
 
-pub(super) fn connect(host: Host, config: &PeerConfig, notes: &Notes) -> Result<Arc<Peer>> {
+pub(super) fn connect(host: TestHost, config: &PeerConfig, notes: &Notes) -> Result<Arc<Peer>> {
     Peer::over(Box::new(host), config, &BufferPool::new(64 << 20), notes.note())
 }

@@ -18,16 +18,16 @@ use haul_core::{
     ScanOptions, Side, Sink, SinkCaps, SinkOptions, SliceData, Source, SourceCaps, Timestamp, WriteDone,
 };
 
-use crate::Ends;
+use crate::OpenEnds;
 
 /// Slices of a file that are there.
-type Slices = BTreeMap<u32, (SliceData, Vec<u8>)>;
+type ReceivedSlices = BTreeMap<u32, (SliceData, Vec<u8>)>;
 
 /// The files of a remote machine, whichever process serves them.
 #[derive(Default)]
-pub(super) struct World {
+pub(super) struct RemoteFiles {
     pub(super) files: Mutex<BTreeMap<RelPath, (Entry, Vec<u8>)>>,
-    pub(super) staged: Mutex<BTreeMap<RelPath, Slices>>,
+    pub(super) staged: Mutex<BTreeMap<RelPath, ReceivedSlices>>,
     pub(super) opened: AtomicU32,
     pub(super) flushed: AtomicU32,
     /// Writes are not answered while it is set.
@@ -54,7 +54,7 @@ pub(super) fn bytes_of(len: usize, seed: u64) -> Vec<u8> {
     (0..len as u64).map(|i| ((i * 31 + i / 4096) ^ seed) as u8).collect()
 }
 
-impl World {
+impl RemoteFiles {
     pub(super) fn put(&self, name: &str, bytes: Vec<u8>) -> Arc<Entry> {
         let entry = entry(name, bytes.len() as u64);
         self.files.lock().insert(entry.path.clone(), (entry.clone(), bytes));
@@ -66,9 +66,9 @@ impl World {
     }
 }
 
-pub(super) struct MemEnds(pub(super) Arc<World>);
+pub(super) struct MemEnds(pub(super) Arc<RemoteFiles>);
 
-impl Ends for MemEnds {
+impl OpenEnds for MemEnds {
     fn source(
         &self,
         place: &Place,
@@ -79,12 +79,12 @@ impl Ends for MemEnds {
             return Err(Error::new(ErrorKind::PermissionDenied, Side::Source, "open", "no").on(&place.path));
         }
         self.0.opened.fetch_add(1, Ordering::Relaxed);
-        Ok(Arc::new(MemSource { world: self.0.clone(), pool: pool.clone() }))
+        Ok(Arc::new(RemoteFilesSource { world: self.0.clone(), pool: pool.clone() }))
     }
 
     fn sink(&self, _: &Place, _: &SinkOptions, _: &BufferPool) -> Result<Arc<dyn Sink>> {
         self.0.opened.fetch_add(1, Ordering::Relaxed);
-        Ok(Arc::new(MemSink { world: self.0.clone() }))
+        Ok(Arc::new(RemoteFilesSink { world: self.0.clone() }))
     }
 
     fn probe(&self, task: &ProbeTask) -> Result<ProbeResult> {
@@ -94,12 +94,12 @@ impl Ends for MemEnds {
     }
 }
 
-pub(super) struct MemSource {
-    pub(super) world: Arc<World>,
+pub(super) struct RemoteFilesSource {
+    pub(super) world: Arc<RemoteFiles>,
     pub(super) pool: BufferPool,
 }
 
-impl Source for MemSource {
+impl Source for RemoteFilesSource {
     fn caps(&self) -> SourceCaps {
         SourceCaps::default()
     }
@@ -159,11 +159,11 @@ pub(super) fn prove(entry: &Entry, index: u32, part: &[u8]) -> SliceData {
     SliceData { extents, value: hasher.finish() }
 }
 
-pub(super) struct MemSink {
-    pub(super) world: Arc<World>,
+pub(super) struct RemoteFilesSink {
+    pub(super) world: Arc<RemoteFiles>,
 }
 
-impl MemSink {
+impl RemoteFilesSink {
     fn take(&self, entry: &Arc<Entry>, index: u32, data: &SliceData, part: &[u8]) -> Result<Outcome> {
         if prove(entry, index, part) != *data {
             return Err(Error::new(ErrorKind::Corrupt, Side::Destination, "verify", "it differs"));
@@ -186,7 +186,7 @@ impl MemSink {
     }
 }
 
-impl Sink for MemSink {
+impl Sink for RemoteFilesSink {
     fn caps(&self) -> SinkCaps {
         SinkCaps::default()
     }

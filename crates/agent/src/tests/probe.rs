@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use haul_core::ErrorKind;
 use haul_core::probe::ProbeTask;
-use haul_remote::Direction;
+use haul_remote::ContentDirection;
 
 use super::cable::Cables;
 use super::{connect, place};
@@ -17,7 +17,7 @@ fn a_link_is_measured_both_ways() {
     let peer = connect(&remote, 3).unwrap();
     assert!(peer.round_trip().unwrap() < Duration::from_secs(5));
     assert!(peer.clock_ahead().unwrap().abs() < 5.0, "it is the same clock");
-    for direction in [Direction::There, Direction::Back] {
+    for direction in [ContentDirection::There, ContentDirection::Back] {
         assert!(peer.carries_large(direction).unwrap());
         let one = peer.throughput_of_one(direction, TIME).unwrap();
         assert!(one.bytes_per_second > 0.0 && one.connections == 1, "{one:?}");
@@ -33,7 +33,7 @@ fn a_link_that_dies_is_an_error() {
     let peer = connect(&remote, 1).unwrap();
     remote.refuse.store(true, std::sync::atomic::Ordering::Relaxed);
     remote.cable(0).cut();
-    let failed = peer.throughput(Direction::There, TIME, 1e6).unwrap_err();
+    let failed = peer.throughput(ContentDirection::There, TIME, 1e6).unwrap_err();
     assert_eq!(failed.kind(), ErrorKind::Unreachable);
 }
 

@@ -12,12 +12,12 @@ use haul_remote::{Broker, Peer, PeerConfig, Transport};
 use haul_testkit::conformance::OnDisk;
 
 use super::eventually;
-use super::host::{Host, Notes, config, connect};
+use super::host::{Notes, TestHost, config, connect};
 use super::mem::{bytes_of, path};
 use super::write;
 
 /// Two hosts and a copy between them.
-struct Pair {
+struct HostPair {
     from: OnDisk,
     to: OnDisk,
     source: Arc<dyn Source>,
@@ -26,12 +26,12 @@ struct Pair {
     _broker: Broker,
 }
 
-impl Pair {
+impl HostPair {
     fn new(from_straight: bool, to_straight: bool, transport: Transport) -> Self {
         let notes = Notes::default();
         let config = PeerConfig { defer: true, ..config(transport) };
-        let from = Host { name: "db1", is_straight: from_straight };
-        let to = Host { name: "db2", is_straight: to_straight };
+        let from = TestHost { name: "db1", is_straight: from_straight };
+        let to = TestHost { name: "db2", is_straight: to_straight };
         let [reader, writer] = [from, to].map(|host| connect(host, &config, &notes).unwrap());
         Self::over(&reader, &writer, &config, notes)
     }
@@ -85,7 +85,7 @@ fn large() -> Vec<u8> {
 
 #[test]
 fn the_destination_fetches_from_the_source() {
-    let pair = Pair::new(true, true, Transport::Tls);
+    let pair = HostPair::new(true, true, Transport::Tls);
     assert_eq!(pair.copy("small", b"content"), 1);
     assert_eq!(pair.copy("large", &large()), 2);
     pair.eventually_notes("content goes from db1 to db2 directly, over TLS connections to port");
@@ -98,7 +98,7 @@ fn the_destination_fetches_from_the_source() {
 
 #[test]
 fn a_changed_file_is_compared_at_the_destination() {
-    let pair = Pair::new(true, true, Transport::Tls);
+    let pair = HostPair::new(true, true, Transport::Tls);
     let mut bytes = large();
     let _ = pair.copy("large", &bytes);
     let before = pair.sink.traffic();
@@ -113,7 +113,7 @@ fn a_changed_file_is_compared_at_the_destination() {
 
 #[test]
 fn the_source_connects_if_it_cannot_listen() {
-    let pair = Pair::new(false, true, Transport::Tls);
+    let pair = HostPair::new(false, true, Transport::Tls);
     assert_eq!(pair.copy("large", &large()), 2);
     pair.eventually_notes("directly, over TLS connections to port");
     assert!(pair.notes.contain("of db2"), "{}", pair.notes.all());
@@ -122,7 +122,7 @@ fn the_source_connects_if_it_cannot_listen() {
 
 #[test]
 fn content_is_relayed_if_neither_reaches_the_other() {
-    let pair = Pair::new(false, false, Transport::Auto);
+    let pair = HostPair::new(false, false, Transport::Auto);
     assert_eq!(pair.copy("large", &large()), 0);
     pair.eventually_notes("passes through this machine: they cannot connect to each other");
     assert!(pair.notes.contain("db2 cannot listen"), "{}", pair.notes.all());
@@ -130,7 +130,7 @@ fn content_is_relayed_if_neither_reaches_the_other() {
 
 #[test]
 fn content_is_relayed_if_ssh_was_asked_for() {
-    let pair = Pair::new(true, true, Transport::Ssh);
+    let pair = HostPair::new(true, true, Transport::Ssh);
     assert_eq!(pair.copy("small", b"content"), 0);
     assert!(pair.notes.contain("passes through this machine: ssh was asked for"), "{}", pair.notes.all());
 }
@@ -138,8 +138,8 @@ fn content_is_relayed_if_ssh_was_asked_for() {
 #[test]
 fn content_stays_at_a_host_that_has_both_ends() {
     let (notes, config) = (Notes::default(), config(Transport::Ssh));
-    let peer = connect(Host { name: "db1", is_straight: true }, &config, &notes).unwrap();
-    let pair = Pair::over(&peer, &peer, &config, notes);
+    let peer = connect(TestHost { name: "db1", is_straight: true }, &config, &notes).unwrap();
+    let pair = HostPair::over(&peer, &peer, &config, notes);
     assert_eq!(pair.copy("large", &large()), 2);
     assert!(pair.notes.contain("content stays there"), "{}", pair.notes.all());
 }

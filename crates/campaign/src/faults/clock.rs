@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use haul_testkit::tree::{list, set_time};
 
-use crate::job::{Job, Wanted};
+use crate::job::{CampaignJob, JobLimits};
 use crate::round::Round;
 
 /// The library in Debian.
@@ -18,7 +18,7 @@ const DAY: i64 = 86_400;
 /// The clock of haul's processes jumps back and forth by days or decades; source files have times in 1970, in the future,
 /// or just now. The monotonic clock does not jump, since no administrator can set it.
 pub(crate) fn jumps(round: &mut Round) {
-    let job = Job::new(round, &Wanted::default());
+    let job = CampaignJob::new(round, &JobLimits::default());
     old_and_new(round, &job.from);
     let file = round.join("time");
     let set = |days: i64| fs::write(&file, format!("{days:+}d")).unwrap();

@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use haul_testkit::{CrashDisk, DiskFault, DiskOp, FileSystem, Keep, Trigger};
 
-use crate::job::{Job, Wanted, Way};
+use crate::job::{CampaignJob, JobLimits, JobPlaces};
 use crate::round::Round;
 
 const BYTES: u64 = 192 << 20;
 
-fn wanted() -> Wanted {
+fn wanted() -> JobLimits {
     // A remote end would outlive the power cut.
-    Wanted { ways: &[Way::Local], inplace: false, ..Wanted::default() }
+    JobLimits { ways: &[JobPlaces::Local], inplace: false, ..JobLimits::default() }
 }
 
 /// Power is lost at a random write or flush. The round checks the names on the disk; the same command completes it.
 pub(crate) fn power(round: &mut Round) {
     let mut disk = CrashDisk::new(FileSystem::Ext4, BYTES);
-    let job = Job::into(round, &wanted(), disk.join("dst"));
+    let job = CampaignJob::into(round, &wanted(), disk.join("dst"));
     // Makes the old content durable.
     disk.remount();
     for _ in 0..2 {
@@ -55,7 +55,7 @@ pub(crate) fn power(round: &mut Round) {
 /// Some writes of content fail; the same command follows on the same mount.
 pub(crate) fn write_errors(round: &mut Round) {
     let mut disk = CrashDisk::new(FileSystem::Ext4, BYTES);
-    let job = Job::into(round, &wanted(), disk.join("dst"));
+    let job = CampaignJob::into(round, &wanted(), disk.join("dst"));
     disk.remount();
     let times = round.pick(&[1, 3, 20]);
     disk.fail(DiskFault::of(DiskOp::Write).content_only().times(times));

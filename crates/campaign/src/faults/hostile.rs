@@ -1,6 +1,6 @@
 //! A remote haul that lies.
 
-use haul_testkit::lying_haul::{Lie, SCENES, Stage};
+use haul_testkit::lying_haul::{LyingStage, MessageLie, SCENES};
 
 use crate::round::Round;
 
@@ -10,7 +10,7 @@ const LIES: usize = 12;
 /// Random lies in the messages of a random command. Undetectable lies may end with exit code 0 and other trees.
 pub(crate) fn lies(round: &mut Round) {
     let this = std::env::current_exe().unwrap();
-    let stage = Stage::new(round.path(), &round.world.tag, &round.world.haul, &this);
+    let stage = LyingStage::new(round.path(), &round.world.tag, &round.world.haul, &this);
     let scene = round.below(SCENES.len() as u64) as usize;
     let recorded = stage.record(&[&SCENES[scene]]);
     let mut all = Vec::new();
@@ -20,7 +20,7 @@ pub(crate) fn lies(round: &mut Round) {
             let (key, lies) = round.pick(&keys);
             let change = round.pick(&lies.changes.iter().collect::<Vec<_>>()).clone();
             let at = if round.one_in(3) { None } else { Some(round.below(lies.count)) };
-            all.push((*scene, Lie { key: key.clone(), change, at }));
+            all.push((*scene, MessageLie { key: key.clone(), change, at }));
         }
     }
     for ((scene, lie), ended) in all.iter().zip(stage.tell(&all)) {

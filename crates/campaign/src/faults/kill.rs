@@ -7,7 +7,7 @@ use haul_testkit::Running;
 use haul_testkit::process::kill;
 use rustix::process::Signal;
 
-use crate::job::{Job, Wanted};
+use crate::job::{CampaignJob, JobLimits};
 use crate::round::Round;
 
 /// Killed runs of a job before it may complete.
@@ -21,7 +21,7 @@ fn moment(round: &mut Round) -> Duration {
 
 /// `kill -9` of the local end, of the remote ends, or of all.
 pub(crate) fn killed(round: &mut Round) {
-    let job = Job::new(round, &Wanted { server: true, ..Wanted::default() });
+    let job = CampaignJob::new(round, &JobLimits { server: true, ..JobLimits::default() });
     for _ in 0..TIMES {
         let (moment, victim) = (moment(round), round.below(4));
         let mut run = job.run(round).start();
@@ -51,7 +51,7 @@ pub(crate) fn killed(round: &mut Round) {
 
 /// Other signals.
 pub(crate) fn signalled(round: &mut Round) {
-    let job = Job::new(round, &Wanted { server: true, ..Wanted::default() });
+    let job = CampaignJob::new(round, &JobLimits { server: true, ..JobLimits::default() });
     for _ in 0..4 {
         let moment = moment(round);
         let which =
@@ -92,7 +92,7 @@ fn signal(round: &mut Round, run: &Running, which: Signal) {
 
 /// Two or three simultaneous runs of the same command.
 pub(crate) fn two_at_once(round: &mut Round) {
-    let job = Job::new(round, &Wanted { inplace: false, server: true, ..Wanted::default() });
+    let job = CampaignJob::new(round, &JobLimits { inplace: false, server: true, ..JobLimits::default() });
     let count = round.random.between(2, 4);
     let mut runs = Vec::new();
     for _ in 0..count {

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::job::{Job, Wanted};
+use crate::job::{CampaignJob, JobLimits};
 use crate::round::Round;
 
 /// Runs a job under a limit, then without.
 fn limited(round: &mut Round, program: &str, words: &[&str], signals: &[i32]) {
-    let job = Job::new(round, &Wanted::default());
+    let job = CampaignJob::new(round, &JobLimits::default());
     let end = job.run_by(round, program, words).finish();
     round.expect_documented(&end, signals);
     round.fault(1);
@@ -36,7 +36,7 @@ pub(crate) fn address_space(round: &mut Round) {
 
 /// A memory cgroup, whose limit includes the content of a tmpfs. The kernel kills processes that exceed it.
 pub(crate) fn out_of_memory(round: &mut Round) {
-    let Some(group) = Group::new(round) else {
+    let Some(group) = Cgroup::new(round) else {
         round.note("rounds without a memory cgroup", 1);
         return;
     };
@@ -45,9 +45,9 @@ pub(crate) fn out_of_memory(round: &mut Round) {
 }
 
 /// A cgroup. Removed on drop, when its last process has ended.
-struct Group(PathBuf);
+struct Cgroup(PathBuf);
 
-impl Group {
+impl Cgroup {
     fn new(round: &mut Round) -> Option<Self> {
         let limit = (round.random.between(24, 96) << 20).to_string();
         let name = format!("haul-campaign-{}", std::process::id());
@@ -66,7 +66,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for Cgroup {
     fn drop(&mut self) {
         // The kernel needs a moment after the last process has ended.
         for _ in 0..100 {

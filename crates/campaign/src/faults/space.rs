@@ -4,12 +4,12 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use haul_slowfs::{Action, Fault, Options};
-use haul_testkit::Mount;
+use haul_slowfs::{FaultEffect, FsFault, MountOptions};
+use haul_testkit::TestMount;
 use haul_testkit::needs::tool;
 use rustix::io::Errno;
 
-use crate::job::{Job, Wanted, Way};
+use crate::job::{CampaignJob, JobLimits, JobPlaces};
 use crate::round::Round;
 
 /// Enough space for everything that a round writes.
@@ -19,8 +19,8 @@ const ENOUGH: u64 = 96 << 20;
 pub(crate) fn full(round: &mut Round) {
     let at = round.join("disk");
     fs::create_dir(&at).unwrap();
-    let mount = Mount::tmpfs_at(&at, ENOUGH);
-    let job = Job::into(round, &Wanted::default(), at.join("dst")).with(&["--on-full", "fail"]);
+    let mount = TestMount::tmpfs_at(&at, ENOUGH);
+    let job = CampaignJob::into(round, &JobLimits::default(), at.join("dst")).with(&["--on-full", "fail"]);
     let remount = |options: &str| {
         tool(Command::new("mount").args(["-o", &format!("remount,{options}")]).arg(&at));
     };
@@ -53,28 +53,29 @@ pub(crate) fn errors(round: &mut Round) {
     for dir in [&behind, &at] {
         fs::create_dir(dir).unwrap();
     }
-    let options = Options {
+    let options = MountOptions {
         meta: Duration::ZERO,
         data: Duration::ZERO,
         cache: Duration::ZERO,
         plus: true,
         xattrs: true,
-        ..Options::default()
+        ..MountOptions::default()
     };
-    let mount = haul_slowfs::Mount::new(&behind, &at, options)
+    let mount = haul_slowfs::SlowMount::new(&behind, &at, options)
         .unwrap_or_else(|error| panic!("cannot mount: {error}"));
-    let wanted = Wanted { ways: &[Way::Local, Way::Push], inplace: false, ..Wanted::default() };
+    let wanted =
+        JobLimits { ways: &[JobPlaces::Local, JobPlaces::Push], inplace: false, ..JobLimits::default() };
     // Only `--atomic` promises complete files under final names here.
-    let job = Job::into(round, &wanted, at.join("dst")).with(&["--on-full", "fail", "--atomic"]);
+    let job = CampaignJob::into(round, &wanted, at.join("dst")).with(&["--on-full", "fail", "--atomic"]);
     for _ in 0..2 {
         let errno = round.pick(&[Errno::NOSPC, Errno::DQUOT, Errno::IO, Errno::ROFS]);
         let skip = round.pick(&[20, 200, 1500]);
-        let fault = Fault {
+        let fault = FsFault {
             op: None,
             path: String::new(),
             skip: round.below(skip),
             times: round.pick(&[1, 1, 5, u64::MAX]),
-            action: Action::Fail(errno),
+            action: FaultEffect::Fail(errno),
         };
         mount.faults().add(fault);
         let end = job.run(round).finish();

@@ -6,11 +6,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use haul_testkit::Shape;
+use haul_testkit::TreeShape;
 use haul_testkit::process::kill;
 use haul_testkit::tree::list;
 
-use crate::job::{Job, Wanted};
+use crate::job::{CampaignJob, JobLimits};
 use crate::round::Round;
 
 /// The staged files in a tree, or their journals.
@@ -26,14 +26,14 @@ fn staged(root: &Path, journals: bool) -> Vec<PathBuf> {
 /// Kills a run after the first records of its journal and flips bytes. The same command must detect them, unless it does
 /// not use them.
 pub(crate) fn flipped(round: &mut Round) {
-    let wanted = Wanted {
-        shape: Shape { entries: 6, big: 0, ..Shape::default() },
+    let wanted = JobLimits {
+        shape: TreeShape { entries: 6, big: 0, ..TreeShape::default() },
         large: 30 << 20,
         old: false,
-        ..Wanted::default()
+        ..JobLimits::default()
     };
     // Slow enough that the journal records slices before the end.
-    let job = Job::new(round, &wanted).with(&["--bwlimit", "16M"]);
+    let job = CampaignJob::new(round, &wanted).with(&["--bwlimit", "16M"]);
     let mut run = job.run(round).start();
     let begun = Instant::now();
     let recorded =

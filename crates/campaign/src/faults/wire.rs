@@ -1,12 +1,12 @@
 //! Damaged, cut and stalled connections.
 
-use haul_testkit::{Direction, Fault, FaultPlan, Which};
+use haul_testkit::{ByteDirection, FaultPlan, LinkFault, Which};
 
-use crate::job::{Job, Wanted, Way};
+use crate::job::{CampaignJob, JobLimits, JobPlaces};
 use crate::round::Round;
 
-const REMOTE: Wanted = Wanted {
-    shape: haul_testkit::Shape {
+const REMOTE: JobLimits = JobLimits {
+    shape: haul_testkit::TreeShape {
         entries: 30,
         depth: 4,
         specials: true,
@@ -16,7 +16,7 @@ const REMOTE: Wanted = Wanted {
         big: 0,
         nanoseconds: true,
     },
-    ways: &[Way::Push, Way::Pull],
+    ways: &[JobPlaces::Push, JobPlaces::Pull],
     large: 13 << 20,
     old: true,
     inplace: true,
@@ -24,8 +24,8 @@ const REMOTE: Wanted = Wanted {
 };
 
 /// The direction of content.
-fn content(way: Way) -> Direction {
-    if way == Way::Pull { Direction::Down } else { Direction::Up }
+fn content(way: JobPlaces) -> ByteDirection {
+    if way == JobPlaces::Pull { ByteDirection::Down } else { ByteDirection::Up }
 }
 
 /// Offsets over several orders of magnitude, since all kinds of messages are sent at the start of a connection.
@@ -34,10 +34,10 @@ fn offset(round: &mut Round) -> u64 {
     round.below(most)
 }
 
-fn any_direction(round: &mut Round, way: Way) -> Direction {
+fn any_direction(round: &mut Round, way: JobPlaces) -> ByteDirection {
     match round.below(4) {
-        0 => Direction::Up,
-        1 => Direction::Down,
+        0 => ByteDirection::Up,
+        1 => ByteDirection::Down,
         _ => content(way),
     }
 }
@@ -51,7 +51,7 @@ fn any_connection(round: &mut Round) -> Which {
 }
 
 /// Runs the job with `faults` and judges the result. Returns whether the round continues.
-fn disturbed(round: &mut Round, job: &mut Job, faults: &[(Which, Direction, Fault)]) -> bool {
+fn disturbed(round: &mut Round, job: &mut CampaignJob, faults: &[(Which, ByteDirection, LinkFault)]) -> bool {
     let dir = round.join("plan");
     std::fs::remove_dir_all(&dir).unwrap();
     let plan =
@@ -70,7 +70,7 @@ fn disturbed(round: &mut Round, job: &mut Job, faults: &[(Which, Direction, Faul
 
 /// Flips bytes: many in content, some in frame headers, some at the start of a connection.
 pub(crate) fn flipped(round: &mut Round) {
-    let mut job = Job::new(round, &REMOTE).with(&["--timeout", "5"]);
+    let mut job = CampaignJob::new(round, &REMOTE).with(&["--timeout", "5"]);
     let (way, each) = (job.way, job.each_connection());
     for _ in 0..5 {
         let mut faults = Vec::new();
@@ -80,11 +80,11 @@ pub(crate) fn flipped(round: &mut Round) {
         for _ in 0..count {
             let at = if spread { round.below(each) } else { offset(round) };
             let direction = if spread { content(way) } else { any_direction(round, way) };
-            faults.push((any_connection(round), direction, Fault::Flip(at)));
+            faults.push((any_connection(round), direction, LinkFault::Flip(at)));
         }
         if round.one_in(3) {
             let frame = round.random.between(1, 40);
-            faults.push((any_connection(round), any_direction(round, way), Fault::FlipHeader(frame)));
+            faults.push((any_connection(round), any_direction(round, way), LinkFault::FlipHeader(frame)));
         }
         let goes_on = disturbed(round, &mut job, &faults);
         round.fault(job.flipped());
@@ -97,11 +97,11 @@ pub(crate) fn flipped(round: &mut Round) {
 
 /// Cuts connections at a random byte.
 pub(crate) fn cut(round: &mut Round) {
-    let mut job = Job::new(round, &REMOTE).with(&["--timeout", "5"]);
+    let mut job = CampaignJob::new(round, &REMOTE).with(&["--timeout", "5"]);
     let way = job.way;
     for _ in 0..3 {
         let faults: Vec<_> = (0..round.random.between(1, 4))
-            .map(|_| (any_connection(round), any_direction(round, way), Fault::Cut(offset(round))))
+            .map(|_| (any_connection(round), any_direction(round, way), LinkFault::Cut(offset(round))))
             .collect();
         round.fault(faults.len() as u64);
         if !disturbed(round, &mut job, &faults) {
@@ -113,11 +113,11 @@ pub(crate) fn cut(round: &mut Round) {
 
 /// Stalls connections after a random byte.
 pub(crate) fn stalled(round: &mut Round) {
-    let mut job = Job::new(round, &REMOTE).with(&["--timeout", "1"]);
+    let mut job = CampaignJob::new(round, &REMOTE).with(&["--timeout", "1"]);
     let way = job.way;
-    let stall = (any_connection(round), any_direction(round, way), Fault::Stall(offset(round)));
+    let stall = (any_connection(round), any_direction(round, way), LinkFault::Stall(offset(round)));
     // Otherwise each new connection would stall again.
-    let refuse = (Which::From(6), Direction::Up, Fault::Refuse);
+    let refuse = (Which::From(6), ByteDirection::Up, LinkFault::Refuse);
     round.fault(1);
     if disturbed(round, &mut job, &[stall, refuse]) {
         job.check_rerun(round);

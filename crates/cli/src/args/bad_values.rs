@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{Arg, Command};
 
 use super::parse::is_checked;
-use super::{Refused, command, parse};
+use super::{RefusedCommand, command, parse};
 
 /// Values that suit few options: words, nothing, numbers that are negative, broken or too large.
 const BAD: [&str; 7] =
@@ -98,9 +98,11 @@ fn name(arg: &Arg) -> String {
 fn line(command: &[String], words: &[&str]) -> Option<String> {
     let all = ["haul"].into_iter().chain(command.iter().map(String::as_str)).chain(words.iter().copied());
     match parse(all.map(OsString::from)) {
-        Err(refused @ Refused::Line(_)) if refused.exit_code() != 2 => panic!("{words:?}: {refused:?}"),
-        Err(Refused::Line(line)) => Some(line),
-        Err(Refused::Parser(error)) => panic!("{command:?} {words:?}: {error}"),
+        Err(refused @ RefusedCommand::Line(_)) if refused.exit_code() != 2 => {
+            panic!("{words:?}: {refused:?}")
+        }
+        Err(RefusedCommand::Line(line)) => Some(line),
+        Err(RefusedCommand::Parser(error)) => panic!("{command:?} {words:?}: {error}"),
         Ok(_) => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command};
 
-use super::refused::{Refused, refused};
+use super::refused::{RefusedCommand, refused};
 
 /// Whether an option takes a word such as `--iops=5`. An error is one line, as for the command line.
 pub(crate) fn check_value(arg: &Arg, word: &str) -> Result<(), String> {
@@ -17,7 +17,7 @@ pub(crate) fn check_value(arg: &Arg, word: &str) -> Result<(), String> {
     let parser = Command::new("haul").no_binary_name(true).disable_help_flag(true).arg(alone);
     let parsed = parser.try_get_matches_from([word]);
     parsed.map(drop).map_err(|error| match refused(error, &[]) {
-        Refused::Line(line) => line,
-        Refused::Parser(error) => error.to_string().lines().next().unwrap_or_default().to_owned(),
+        RefusedCommand::Line(line) => line,
+        RefusedCommand::Parser(error) => error.to_string().lines().next().unwrap_or_default().to_owned(),
     })
 }

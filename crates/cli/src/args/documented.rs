@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Refused, command, parse};
+use super::{RefusedCommand, command, parse};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -85,7 +85,7 @@ fn commands_in_the_documentation_are_valid() {
             for words in commands(&line) {
                 let Some(words) = of_haul(&words) else { continue };
                 seen += 1;
-                if let Err(Refused::Line(why)) = parse(words.iter().map(OsString::from)) {
+                if let Err(RefusedCommand::Line(why)) = parse(words.iter().map(OsString::from)) {
                     panic!("{page}: {line}\n{why}");
                 }
             }

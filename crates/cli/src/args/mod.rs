@@ -103,7 +103,7 @@ pub(crate) use output::OutputArgs;
 pub(crate) use pages::PagesArgs;
 #[cfg(test)]
 pub(crate) use parse::parse;
-pub(crate) use parse::{Settled, Typed, command, is_settable, parse_with};
+pub(crate) use parse::{AddedWords, Typed, command, is_settable, parse_with};
 pub(crate) use pipe::PipeArgs;
 pub(crate) use plan::PlanArgs;
 pub(crate) use preserve::PreserveArgs;
@@ -111,7 +111,7 @@ pub(crate) use presign::{MethodArg, PresignArgs};
 pub(crate) use probe::ProbeArgs;
 pub(crate) use put::PutArgs;
 pub(crate) use reach::ReachArgs;
-pub(crate) use refused::{PIPE_FORMS, Refused, similar};
+pub(crate) use refused::{PIPE_FORMS, RefusedCommand, similar};
 pub(crate) use rm::RmArgs;
 pub(crate) use select::SelectArgs;
 pub(crate) use share::ShareArgs;

@@ -10,7 +10,7 @@ use super::cli::{self, Cli};
 use super::foreign;
 use super::given::{Given, GivenArgs};
 use super::opposites;
-use super::refused::{Refused, refused};
+use super::refused::{RefusedCommand, refused};
 use super::short_help::short_help;
 use super::typed_only::{COMMANDS, typed_only};
 
@@ -87,7 +87,7 @@ pub(crate) struct Typed<'a> {
 
 /// The words and values that the settings add to a command line.
 #[derive(Debug, Default)]
-pub(crate) struct Settled {
+pub(crate) struct AddedWords {
     /// Options, inserted before those of the command line.
     pub(crate) words: Vec<OsString>,
     /// The rest.
@@ -95,25 +95,26 @@ pub(crate) struct Settled {
 }
 
 /// Finds the words and values that the settings add to a command line; `None` if there are none. An error is one line.
-pub(crate) type Settle<'a> = &'a dyn Fn(&Typed<'_>) -> Result<Option<Settled>, String>;
+pub(crate) type Settle<'a> = &'a dyn Fn(&Typed<'_>) -> Result<Option<AddedWords>, String>;
 
 /// Parses a command line that begins with the program's name, without settings.
 ///
 /// # Errors
-/// [`Refused::Line`] if it is invalid, [`Refused::Parser`] if it asks for help or the version.
+/// [`RefusedCommand::Line`] if it is invalid, [`RefusedCommand::Parser`] if it asks for help or the version.
 #[cfg(test)]
-pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Refused> {
+pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, RefusedCommand> {
     parse_with(words, &|_| Ok(None))
 }
 
 /// Parses a command line that begins with the program's name, and adds the settings.
 ///
 /// # Errors
-/// [`Refused::Line`] if it or the settings are invalid, [`Refused::Parser`] if it asks for help or the version.
+/// [`RefusedCommand::Line`] if it or the settings are invalid, [`RefusedCommand::Parser`] if it asks for help or the
+/// version.
 pub(crate) fn parse_with(
     words: impl IntoIterator<Item = OsString>,
     settle: Settle<'_>,
-) -> Result<Cli, Refused> {
+) -> Result<Cli, RefusedCommand> {
     let words: Vec<OsString> = words.into_iter().collect();
     let alone = match words.as_slice() {
         [_, last] => last == "-h",
@@ -122,7 +123,7 @@ pub(crate) fn parse_with(
     };
     if !alone && words.get(1).is_some_and(|word| word == "-h") {
         let line = "`-h` is too early: options follow the command, as in `haul copy -avh SRC DST`";
-        return Err(Refused::Line(line.to_owned()));
+        return Err(RefusedCommand::Line(line.to_owned()));
     }
     let parsed = if alone { read(with_aliases(short_help()), &words) } else { understood(&words, settle)? };
     let mut cli = parsed.map_err(|error| refused(error, &words))?;
@@ -132,18 +133,18 @@ pub(crate) fn parse_with(
         _ => {}
     }
     match words.get(1).and_then(|typed| unlike(typed.to_str()?, &cli.command)) {
-        Some(line) => Err(Refused::Line(line.to_owned())),
+        Some(line) => Err(RefusedCommand::Line(line.to_owned())),
         None => Ok(cli),
     }
 }
 
-fn understood(words: &[OsString], settle: Settle<'_>) -> Result<Result<Cli, clap::Error>, Refused> {
+fn understood(words: &[OsString], settle: Settle<'_>) -> Result<Result<Cli, clap::Error>, RefusedCommand> {
     let typed = typed(words);
     let command = foreign::canonical(typed);
     let mut parser = parser(typed);
     let own = parser.find_subcommand(command);
     if let Some(line) = own.and_then(|command| foreign::misplaced(command, words)) {
-        return Err(Refused::Line(line));
+        return Err(RefusedCommand::Line(line));
     }
     let matches = match parser.try_get_matches_from_mut(words) {
         Ok(matches) => matches,
@@ -151,19 +152,21 @@ fn understood(words: &[OsString], settle: Settle<'_>) -> Result<Result<Cli, clap
     };
     let behind = matches.subcommand_matches(command).filter(|_| COMMANDS.contains(&command));
     let settled = match behind {
-        Some(matches) => settle(&Typed { command, parser: &parser, matches }).map_err(Refused::Line)?,
+        Some(matches) => {
+            settle(&Typed { command, parser: &parser, matches }).map_err(RefusedCommand::Line)?
+        }
         None => None,
     };
-    let Some(Settled { words: more, given }) = settled else { return Ok(Cli::from_arg_matches(&matches)) };
+    let Some(AddedWords { words: more, given }) = settled else { return Ok(Cli::from_arg_matches(&matches)) };
     // clap cannot add an argument to a parser that was used.
     let parser = self::parser(typed).mut_subcommand(command, |own| own.arg(GivenArgs::carrier(given)));
     let (before, behind) = words.split_at(2.min(words.len()));
     read(parser, &[before, &more, behind].concat()).map(Ok).map_err(|error| match refused(error, words) {
         // Without the settings the command line is valid.
-        Refused::Line(line) => {
-            Refused::Line(format!("{line}, with the settings: `haul config show {command}` lists them"))
-        }
-        help @ Refused::Parser(_) => help,
+        RefusedCommand::Line(line) => RefusedCommand::Line(format!(
+            "{line}, with the settings: `haul config show {command}` lists them"
+        )),
+        help @ RefusedCommand::Parser(_) => help,
     })
 }
 

@@ -9,14 +9,14 @@ use super::foreign;
 
 /// A command line that was not accepted.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum RefusedCommand {
     /// The error, in one line.
     Line(String),
     /// Help or the version, as requested, or help because no argument was given.
     Parser(clap::Error),
 }
 
-impl Refused {
+impl RefusedCommand {
     /// The exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
@@ -28,9 +28,9 @@ impl Refused {
 
 /// Converts an error of clap. Options of other tools are looked up in a table; for others clap's suggestion is kept
 /// only if it is a likely typing error.
-pub(crate) fn refused(error: clap::Error, words: &[OsString]) -> Refused {
+pub(crate) fn refused(error: clap::Error, words: &[OsString]) -> RefusedCommand {
     let command = words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-    Refused::Line(match error.kind() {
+    RefusedCommand::Line(match error.kind() {
         ErrorKind::InvalidSubcommand => no_command(&error, &command),
         ErrorKind::UnknownArgument => no_option(&error, &command, words),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => no_value(&error),
@@ -54,7 +54,7 @@ pub(crate) fn refused(error: clap::Error, words: &[OsString]) -> Refused {
         ErrorKind::InvalidUtf8 => "a text argument is not valid UTF-8".to_owned(),
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
-        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return Refused::Parser(error),
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return RefusedCommand::Parser(error),
         _ => {
             let text = error.to_string();
             let first = text.lines().next().unwrap_or_default();

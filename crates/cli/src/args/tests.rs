@@ -4,9 +4,9 @@ use std::os::unix::ffi::OsStrExt;
 use clap::error::ErrorKind;
 
 use super::cli::Cli;
-use super::{Command, CopyArgs, DeltaMode, FilterWord, Refused, SyncArgs, VerifyMode};
+use super::{Command, CopyArgs, DeltaMode, FilterWord, RefusedCommand, SyncArgs, VerifyMode};
 
-fn parse(words: &[&str]) -> Result<Command, Refused> {
+fn parse(words: &[&str]) -> Result<Command, RefusedCommand> {
     let words = std::iter::once(&"haul").chain(words).map(OsString::from);
     super::parse(words).map(|cli| cli.command)
 }
@@ -34,8 +34,10 @@ fn refused(words: &[&str]) -> ErrorKind {
 /// The line that a refused command gets.
 fn line(words: &[&str]) -> String {
     match parse(words) {
-        Err(refused @ Refused::Line(_)) if refused.exit_code() != 2 => panic!("{words:?}: {refused:?}"),
-        Err(Refused::Line(line)) => line,
+        Err(refused @ RefusedCommand::Line(_)) if refused.exit_code() != 2 => {
+            panic!("{words:?}: {refused:?}")
+        }
+        Err(RefusedCommand::Line(line)) => line,
         other => panic!("{words:?}: {other:?}"),
     }
 }
@@ -285,7 +287,9 @@ fn metadata_is_left_out_by_the_words_of_rsync() {
 #[test]
 fn h_is_help_only_if_it_stands_alone() {
     let is_help = |words: &[&str]| match parse(words) {
-        Err(Refused::Parser(error)) if error.kind() == ErrorKind::DisplayHelp => error.exit_code() == 0,
+        Err(RefusedCommand::Parser(error)) if error.kind() == ErrorKind::DisplayHelp => {
+            error.exit_code() == 0
+        }
         _ => false,
     };
     for command in

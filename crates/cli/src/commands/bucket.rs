@@ -10,7 +10,7 @@ use super::start;
 use super::stream::open_alone;
 use crate::args::{GivenArgs, MbArgs, RbArgs, StoreArgs};
 use crate::exit_code::Exit;
-use crate::render::{Lines, bucket_line, removed_line, upload_line};
+use crate::render::{OutputLines, bucket_line, removed_line, upload_line};
 use crate::settings::{parse_place, usage};
 
 /// Makes buckets.
@@ -18,7 +18,7 @@ use crate::settings::{parse_place, usage};
 /// # Errors
 /// [`haul_core::ErrorKind::Usage`] if a location is no bucket; else the errors of the store.
 pub(super) fn make(args: &MbArgs) -> Result<Exit> {
-    let lines = Lines::stdout();
+    let lines = OutputLines::stdout();
     each(&args.places, &args.given, &args.store, &|client| {
         let is_new = client.make_bucket(args.ignore_existing)?;
         if !args.quiet {
@@ -34,7 +34,7 @@ pub(super) fn make(args: &MbArgs) -> Result<Exit> {
 /// # Errors
 /// As [`make`].
 pub(super) fn remove(args: &RbArgs) -> Result<Exit> {
-    let lines = Lines::stdout();
+    let lines = OutputLines::stdout();
     each(&args.places, &args.given, &args.store, &|client| {
         if args.force && !empty(client, args, &lines)? {
             return Ok(Exit::Incomplete);
@@ -53,7 +53,7 @@ pub(super) fn remove(args: &RbArgs) -> Result<Exit> {
 }
 
 /// Removes all objects and uploads of a bucket. Returns whether all are gone.
-fn empty(client: &Client, args: &RbArgs, lines: &Lines) -> Result<bool> {
+fn empty(client: &Client, args: &RbArgs, lines: &OutputLines) -> Result<bool> {
     let mut is_empty = true;
     for page in client.pages("", false) {
         let keys: Vec<String> = page?.objects.into_iter().map(|object| object.key).collect();

@@ -6,7 +6,7 @@ use haul_job::RemoveSources;
 use super::transfer::{Transfer, run as run_transfer};
 use crate::args::{CopyArgs, ListArgs};
 use crate::exit_code::Exit;
-use crate::render::Command;
+use crate::render::SummaryCommand;
 use crate::settings::{one_stdin, usage};
 
 /// Copies the sources to the destination.
@@ -29,7 +29,7 @@ pub(super) fn run(args: CopyArgs) -> Result<Exit> {
     }
     one_stdin(&transfer.filter, files_from.as_deref())?;
     run_transfer(&Transfer {
-        command: Command::Copy,
+        command: SummaryCommand::Copy,
         sources,
         destination,
         files_from,

@@ -8,7 +8,7 @@ use haul_streams::put::estimate;
 
 use crate::args::PutArgs;
 use crate::exit_code::Exit;
-use crate::render::{Lines, estimate_json, estimate_line};
+use crate::render::{OutputLines, estimate_json, estimate_line};
 use crate::settings::usage;
 
 /// Prints the requests for each destination. Reads no input and makes no request.
@@ -30,7 +30,7 @@ pub(super) fn run(
     let len = args.length.or_else(|| length_of_input().filter(|_| args.command.is_empty()));
     let len =
         len.ok_or_else(|| usage("estimate requests", "the stream's length is unknown: add --length SIZE"))?;
-    let lines = Lines::stdout();
+    let lines = OutputLines::stdout();
     for (place, client) in places.iter().zip(clients) {
         let estimate = estimate(client, len, max_parts, args.no_clobber).ok_or_else(|| {
             usage("put the stream", format!("{len} bytes do not fit into {max_parts} parts"))

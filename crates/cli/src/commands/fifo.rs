@@ -12,7 +12,7 @@ use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
 use haul_job::{Observer, RequestCounts};
 use haul_object::{Client, Object};
 use haul_streams::PipeFolder;
-use haul_streams::get::{GetSettings, GetStatus, Got, Output, get};
+use haul_streams::get::{ContentOutput, GetSettings, GetStatus, Got, get};
 
 use super::get_output::get_settings;
 use super::output::stream_settings;
@@ -20,20 +20,20 @@ use super::start::start_run;
 use super::stream::{StreamProgress, open, report_object, watched};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
-use crate::manifest::Names;
-use crate::render::{Command, Console, Start, Summary};
+use crate::manifest::ManifestNames;
+use crate::render::{Console, Start, Summary, SummaryCommand};
 use crate::settings::{parse_place, store_settings, usage};
 
 /// Interval of checks for a reader.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A named pipe that haul created. Removed on drop.
-struct Pipe {
+struct NamedPipe {
     folder: Arc<PipeFolder>,
     name: String,
 }
 
-impl Pipe {
+impl NamedPipe {
     /// # Errors
     /// If the name exists.
     fn make(folder: &Arc<PipeFolder>, name: &str) -> Result<Self> {
@@ -65,7 +65,7 @@ impl Pipe {
     }
 }
 
-impl Drop for Pipe {
+impl Drop for NamedPipe {
     fn drop(&mut self) {
         // If this fails, a pipe without a reader stays behind.
         let _ = self.folder.remove(&self.name);
@@ -89,8 +89,9 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
     } else {
         format!("{}/", place.key)
     };
-    let start = Start::new(Command::Get, place.to_string(), Some(folder.display().to_string()));
-    let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, Names::Last), &start)?;
+    let start = Start::new(SummaryCommand::Get, place.to_string(), Some(folder.display().to_string()));
+    let (console, cancel) =
+        start_run(stream_settings(&args.output, &args.manifest, ManifestNames::Last), &start)?;
     let stores = store_settings(&args.reach.store, &args.reach.given, &place);
     let open_one = || open(&place, Side::Source, &stores, cancel.flag(), Some(&console));
     let client = open_one()?;
@@ -105,9 +106,9 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
     for key in keys {
         let client = open_one()?;
         let object = haul_streams::get::find(&client, &key)?;
-        let pipe = Pipe::make(&pipes, key.rsplit('/').next().unwrap_or_default())?;
+        let pipe = NamedPipe::make(&pipes, key.rsplit('/').next().unwrap_or_default())?;
         let sha256 = args.manifest.wants_sha256();
-        streams.push(Stream { client, object, pipe, status: Arc::default(), sha256 });
+        streams.push(FifoStream { client, object, pipe, status: Arc::default(), sha256 });
     }
     let look = || progress(&streams);
     let got = watched(&console, look, || get_all(&streams, &get_settings, &cancel.flag()));
@@ -116,25 +117,25 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
     streams.iter().for_each(|stream| requests.join(RequestCounts::of(stream.client.requests())));
     add_results(&mut report, &streams, &got, &console);
     report.seconds = begun.elapsed().as_secs_f64();
-    let mut summary = Summary::new(Command::Get, report);
+    let mut summary = Summary::new(SummaryCommand::Get, report);
     summary.requests = Some(requests);
     Ok(console.finish(summary))
 }
 
 /// A stream of a backup.
-struct Stream {
+struct FifoStream {
     client: Client,
     object: Object,
-    pipe: Pipe,
+    pipe: NamedPipe,
     status: Arc<GetStatus>,
     /// Its SHA-256 is wanted.
     sha256: bool,
 }
 
-impl Stream {
+impl FifoStream {
     /// Writes the object to its pipe. On failure sets `cancel`, because a backup needs all of its streams.
     fn get(&self, settings: &GetSettings, cancel: &AtomicBool) -> Result<Got> {
-        let output = self.pipe.open(cancel).map(|fd| Output::open(fd).hashing(self.sha256));
+        let output = self.pipe.open(cancel).map(|fd| ContentOutput::open(fd).hashing(self.sha256));
         let got = output.and_then(|to| get(&self.client, &self.object, to, settings, &self.status));
         if got.is_err() {
             cancel.store(true, Ordering::Relaxed);
@@ -144,9 +145,9 @@ impl Stream {
 }
 
 /// The progress of all streams.
-fn progress(streams: &[Stream]) -> StreamProgress {
+fn progress(streams: &[FifoStream]) -> StreamProgress {
     let mut totals = Totals { found: streams.len() as u64, ..Totals::default() };
-    for Stream { object, status, .. } in streams {
+    for FifoStream { object, status, .. } in streams {
         totals.found_bytes += object.len;
         totals.sent_bytes += status.written.load(Ordering::Relaxed);
     }
@@ -155,10 +156,11 @@ fn progress(streams: &[Stream]) -> StreamProgress {
 }
 
 /// Downloads all streams in parallel.
-fn get_all(streams: &[Stream], settings: &GetSettings, cancel: &AtomicBool) -> Vec<Result<Got>> {
+fn get_all(streams: &[FifoStream], settings: &GetSettings, cancel: &AtomicBool) -> Vec<Result<Got>> {
     thread::scope(|scope| {
         let start = |stream| {
-            let started = haul_threads::spawn(scope, "pipe", move || Stream::get(stream, settings, cancel));
+            let started =
+                haul_threads::spawn(scope, "pipe", move || FifoStream::get(stream, settings, cancel));
             if started.is_err() {
                 cancel.store(true, Ordering::Relaxed);
             }
@@ -170,10 +172,10 @@ fn get_all(streams: &[Stream], settings: &GetSettings, cancel: &AtomicBool) -> V
 }
 
 /// Adds the results of the streams to the report, and shows them.
-fn add_results(report: &mut Report, streams: &[Stream], results: &[Result<Got>], console: &Console) {
+fn add_results(report: &mut Report, streams: &[FifoStream], results: &[Result<Got>], console: &Console) {
     let is_failure = |got: &Result<Got>| got.as_ref().is_err_and(|e| e.kind() != ErrorKind::Cancelled);
     let failed = results.iter().any(is_failure);
-    for (Stream { client, object, .. }, got) in streams.iter().zip(results) {
+    for (FifoStream { client, object, .. }, got) in streams.iter().zip(results) {
         match got {
             Ok(Got { checked: None, .. }) => {
                 let cause = "the reader closed the pipe before the end";

@@ -6,7 +6,7 @@ use std::time::Instant;
 use haul_core::{Location, ObjectPlace, Result, Side};
 use haul_job::{RequestCounts, is_key_pattern, only_object};
 use haul_object::{Client, Object};
-use haul_streams::get::{GetSettings, GetStatus, Got, Output, find, get};
+use haul_streams::get::{ContentOutput, GetSettings, GetStatus, Got, find, get};
 
 use super::get_file;
 use super::get_output::{file, get_settings, names, progress, report, stdout};
@@ -16,7 +16,7 @@ use super::stream::{open, report_object, stored_as, watched};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
-use crate::render::{Command, Console, Start, Summary};
+use crate::render::{Console, Start, Summary, SummaryCommand};
 use crate::settings::{check_get, check_object, store_settings};
 
 /// Writes an object to standard output or a file.
@@ -31,7 +31,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     check_object(&place)?;
     let get_settings = get_settings(args, 1)?;
     let start = Start::new(
-        Command::Get,
+        SummaryCommand::Get,
         place.to_string(),
         args.file.as_deref().map(|path| {
             let is_open = is_key_pattern(&place.key);
@@ -53,7 +53,8 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
         }
         Err(_) => {}
     }
-    let mut summary = Summary::new(Command::Get, report(fetched.map(|(_, got)| got.len), &status, begun));
+    let mut summary =
+        Summary::new(SummaryCommand::Get, report(fetched.map(|(_, got)| got.len), &status, begun));
     summary.requests = Some(RequestCounts::of(client.requests()));
     summary.stored = stored;
     Ok(console.finish(summary))
@@ -68,7 +69,7 @@ fn fetch(
 ) -> Result<(Object, Got)> {
     let object = find(client, &only_object(client, place)?)?;
     let output = match &args.file {
-        Some(path) => Output::stage(&file(path, &object.key), &object, settings.raw)?,
+        Some(path) => ContentOutput::stage(&file(path, &object.key), &object, settings.raw)?,
         None => stdout()?,
     };
     let output = output.hashing(args.manifest.wants_sha256());

@@ -6,7 +6,7 @@ use std::time::Instant;
 use haul_core::{BufferPool, Location, Result};
 use haul_engine::Cancel;
 use haul_job::{Ends, open_file};
-use haul_streams::get::{GetStatus, Got, Output, ReadFile, get_file};
+use haul_streams::get::{ContentOutput, GetStatus, Got, InputFile, get_file};
 
 use super::get_output::{file, names, progress, report, stdout};
 use super::output::stream_settings;
@@ -14,7 +14,7 @@ use super::start::{ends_of_run, start_run};
 use super::stream::{report_copied, watched};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
-use crate::render::{Command, Console, Start, Summary};
+use crate::render::{Console, Start, Summary, SummaryCommand};
 use crate::settings::{LinkSettings, content_memory};
 
 /// Writes a file to standard output or another file.
@@ -26,7 +26,7 @@ pub(super) fn run(args: &GetArgs, at: &Location) -> Result<Exit> {
     let memory = content_memory(&args.reach.memory, 1, 0)?;
     let name = String::from_utf8_lossy(at.name()).into_owned();
     let start = Start::new(
-        Command::Get,
+        SummaryCommand::Get,
         at.to_string(),
         args.file.as_deref().map(|path| file(path, &name).display().to_string()),
     );
@@ -50,7 +50,7 @@ pub(super) fn run(args: &GetArgs, at: &Location) -> Result<Exit> {
     }
     let fetched = fetched.map(|(_, got)| got.len);
     drop(ends);
-    let mut summary = Summary::new(Command::Get, report(fetched, &status, begun));
+    let mut summary = Summary::new(SummaryCommand::Get, report(fetched, &status, begun));
     summary.digest = digest;
     summary.is_of_files = true;
     Ok(console.finish(summary))
@@ -62,12 +62,12 @@ fn fetch(
     ends: &mut Ends,
     status: &Arc<GetStatus>,
     (console, cancel): (&Console, &Cancel),
-) -> Result<(ReadFile, Got)> {
+) -> Result<(InputFile, Got)> {
     let read = open_file(ends, at)?;
     let output = match &args.file {
         Some(path) => {
             let name = String::from_utf8_lossy(at.name()).into_owned();
-            Output::stage_state(&file(path, &name), &read.state(), read.entry.len)?
+            ContentOutput::stage_state(&file(path, &name), &read.state(), read.entry.len)?
         }
         None => stdout()?,
     };

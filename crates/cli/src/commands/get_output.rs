@@ -7,20 +7,22 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
-use haul_streams::get::{GetSettings, GetStatus, Output};
+use haul_streams::get::{ContentOutput, GetSettings, GetStatus};
 
 use super::stream::StreamProgress;
 use crate::args::GetArgs;
-use crate::manifest::Names;
+use crate::manifest::ManifestNames;
 use crate::settings::{content_memory, identities};
 
 /// Standard output, for content.
 ///
 /// # Errors
 /// The error of dup(2).
-pub(super) fn stdout() -> Result<Output> {
+pub(super) fn stdout() -> Result<ContentOutput> {
     let fd = std::io::stdout().as_fd().try_clone_to_owned();
-    Ok(Output::open(fd.map_err(|error| Error::io(Side::Destination, "write standard output", &error))?))
+    Ok(ContentOutput::open(
+        fd.map_err(|error| Error::io(Side::Destination, "write standard output", &error))?,
+    ))
 }
 
 /// The progress of a get of `len` bytes.
@@ -66,9 +68,9 @@ pub(super) fn get_settings(args: &GetArgs, objects: u64) -> Result<GetSettings> 
 }
 
 /// The name of the stream in a manifest: that of the file that get writes.
-pub(super) fn names(args: &GetArgs) -> Names {
+pub(super) fn names(args: &GetArgs) -> ManifestNames {
     let written = args.file.as_deref().filter(|path| !is_folder(path)).and_then(Path::file_name);
-    written.map_or(Names::Last, |name| Names::Given(name.as_bytes().to_vec()))
+    written.map_or(ManifestNames::Last, |name| ManifestNames::Given(name.as_bytes().to_vec()))
 }
 
 fn is_folder(path: &Path) -> bool {

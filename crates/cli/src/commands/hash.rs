@@ -10,7 +10,7 @@ use crate::args::HashArgs;
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::manifest::write_line;
-use crate::render::{Command, Lines, OutputSettings, Start, Summary};
+use crate::render::{OutputLines, OutputSettings, Start, Summary, SummaryCommand};
 use crate::settings::{LinkSettings, one_stdin, scan_options};
 
 /// Prints the manifest of a source.
@@ -29,10 +29,10 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
         progress: showing(args.progress, args.no_progress),
         ..OutputSettings::default()
     };
-    let start = Start::new(Command::Hash, at.to_string(), None);
+    let start = Start::new(SummaryCommand::Hash, at.to_string(), None);
     let (console, cancel) = start_run(output, &start)?;
     let mut ends = ends_of_run(link.config, &console, &cancel);
-    let lines = Lines::stdout();
+    let lines = OutputLines::stdout();
     ends.check_pages(args.pages.checks());
     let mut hash = || -> Result<Report> {
         let sources = open_sources(&mut ends, &at, args.links.links())?;
@@ -61,12 +61,12 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
     if lines.is_closed() {
         report.fatal.get_or_insert_with(|| closed(&lines));
     }
-    let mut summary = Summary::new(Command::Hash, report);
+    let mut summary = Summary::new(SummaryCommand::Hash, report);
     summary.requests = ends.requests();
     Ok(console.finish(summary))
 }
 
-fn closed(lines: &Lines) -> Error {
+fn closed(lines: &OutputLines) -> Error {
     let cause = lines.failure().unwrap_or_else(|| "the reader closed the pipe".to_owned());
     Error::new(ErrorKind::Io, Side::Local, "write the manifest to standard output", cause)
 }

@@ -4,7 +4,7 @@ use haul_core::{Error, ErrorKind, Result, Side};
 
 use crate::args::{JobsAction, JobsArgs};
 use crate::exit_code::Exit;
-use crate::jobs::{Folder, Record, State, limit};
+use crate::jobs::{JobFolder, JobRecord, JobState, limit};
 use crate::render::JobLines;
 use crate::settings::usage;
 use crate::values::Timetable;
@@ -15,7 +15,7 @@ use crate::values::Timetable;
 /// [`ErrorKind::NotFound`] if there is no such job; errors of reading the records.
 pub(super) fn run(args: JobsArgs) -> Result<Exit> {
     let folder =
-        Folder::open().map_err(|error| Error::io(Side::Local, "read the records of jobs", &error))?;
+        JobFolder::open().map_err(|error| Error::io(Side::Local, "read the records of jobs", &error))?;
     match args.action {
         None => {
             folder.tidy();
@@ -28,7 +28,7 @@ pub(super) fn run(args: JobsArgs) -> Result<Exit> {
         Some(JobsAction::Limit { id, rate }) => {
             let table: Timetable = rate.join(" ").parse().map_err(|why| usage("read the rate", why))?;
             let record = find(&folder, id)?;
-            if record.state() != State::Running {
+            if record.state() != JobState::Running {
                 return Err(failed(id, "it is not running"));
             }
             limit(&folder, id, &table).map_err(|error| {
@@ -40,7 +40,7 @@ pub(super) fn run(args: JobsArgs) -> Result<Exit> {
     }
 }
 
-fn find(folder: &Folder, id: u64) -> Result<Record> {
+fn find(folder: &JobFolder, id: u64) -> Result<JobRecord> {
     folder.record(id).ok_or_else(|| {
         let error = Error::new(ErrorKind::NotFound, Side::Local, "find the job", "there is no such job");
         error.on(id.to_string()).with_hint("`haul jobs` lists all jobs")

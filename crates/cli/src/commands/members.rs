@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use haul_core::path::printable;
-use haul_core::{BufferPool, Error, ErrorKind, Location, Result, Side};
+use haul_core::{BufferPool, Error, ErrorKind, Location, Note, Result, Side};
 use haul_engine::Cancel;
-use haul_job::{Ends, EndsConfig, Note, create_index, find_index, only_object, open_file};
+use haul_job::{Ends, EndsConfig, create_index, find_index, only_object, open_file};
 use haul_streams::get::{GetSettings, GetStatus, find};
 use haul_streams::put::write_file;
-use haul_streams::unpack::{Found, Stream, open_file as open_file_stream, open_object, write_index};
+use haul_streams::unpack::{
+    IndexOrigin, MemberStream, open_file as open_file_stream, open_object, write_index,
+};
 
 use crate::args::{ConnectionArgs, DecodeArgs, IndexStreamArgs, LsArgs, MemoryArgs, ReachArgs};
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
-use crate::render::{Lines, member_line, print_line};
+use crate::render::{OutputLines, member_line, print_line};
 use crate::settings::{LinkSettings, check_object, content_memory, identities, store_settings};
 
 /// The memory of `haul ls --members`.
@@ -31,8 +33,8 @@ pub(super) struct Opening {
 }
 
 /// An open stream, and the ends and client that keep it open.
-pub(super) struct Opened {
-    pub(super) stream: Stream,
+pub(super) struct OpenStream {
+    pub(super) stream: MemberStream,
     pub(super) ends: Ends,
     pub(super) client: Option<Arc<haul_object::Client>>,
     key: String,
@@ -74,7 +76,7 @@ impl Opening {
     ///
     /// # Errors
     /// Those of opening it, and of a stream without members.
-    pub(super) fn open(self, at: &Location) -> Result<Opened> {
+    pub(super) fn open(self, at: &Location) -> Result<OpenStream> {
         let (flag, note) = (self.cancel.flag(), Arc::clone(&self.note));
         let memory = self.settings.memory / 4;
         let mut ends = Ends::new(self.config, Arc::clone(&note), self.cancel.flag());
@@ -92,13 +94,13 @@ impl Opening {
             let stream = open_file_stream(file, beside.as_ref(), memory, &self.status, &flag)?;
             (stream, None, String::new())
         };
-        if let (Found::Made(why), false) = (&stream.found, self.anew) {
+        if let (IndexOrigin::Made(why), false) = (&stream.found, self.anew) {
             if let Some(why) = why {
                 note(&format!("the index of the stream is not used: {why}"));
             }
             note("the stream had to be read to find its members: `haul index` writes an index of it");
         }
-        Ok(Opened { stream, ends, client, key })
+        Ok(OpenStream { stream, ends, client, key })
     }
 }
 
@@ -111,7 +113,7 @@ pub(super) fn index(args: &IndexStreamArgs) -> Result<Exit> {
     let decode = DecodeArgs { raw: false, identity: Vec::new(), allow_plain: false };
     let mut opening = Opening::new(&at, &args.reach, &decode)?;
     opening.anew = true;
-    let Opened { stream, mut ends, client, key } = opening.open(&at)?;
+    let OpenStream { stream, mut ends, client, key } = opening.open(&at)?;
     let Some(bytes) = stream.made else {
         let cause = "the stream is encrypted, and its index would not be";
         let error = Error::new(ErrorKind::Unsupported, Side::Source, "index", cause).on(at.to_string());
@@ -143,7 +145,7 @@ pub(super) fn list(args: &LsArgs) -> Result<Exit> {
     super::start::each(&args.places, |place| {
         let at = parse_location(place, &args.given)?;
         let opened = Opening::new(&at, &reach, &decode)?.open(&at)?;
-        let lines = Lines::stdout();
+        let lines = OutputLines::stdout();
         for member in &opened.stream.index.members {
             lines.write(&member_line(member.len, member.head.path.as_bytes(), args.json));
         }

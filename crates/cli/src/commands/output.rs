@@ -1,7 +1,7 @@
 //! Output settings, from the options.
 
 use crate::args::{AcceptedArgs, ManifestArgs, OutputArgs, TransferArgs};
-use crate::manifest::{ManifestRequest, Names};
+use crate::manifest::{ManifestNames, ManifestRequest};
 use crate::render::{OutputSettings, Showing};
 use crate::values::ManifestFormat;
 
@@ -26,7 +26,11 @@ pub(super) fn settings(args: &OutputArgs) -> OutputSettings {
 }
 
 /// The output settings of `put` and `get`.
-pub(super) fn stream_settings(args: &OutputArgs, manifest: &ManifestArgs, names: Names) -> OutputSettings {
+pub(super) fn stream_settings(
+    args: &OutputArgs,
+    manifest: &ManifestArgs,
+    names: ManifestNames,
+) -> OutputSettings {
     let sha256 = manifest.wants_sha256();
     let ManifestArgs { manifest, sign, .. } = manifest;
     OutputSettings {
@@ -42,7 +46,7 @@ pub(super) fn transfer_settings(args: &TransferArgs) -> OutputSettings {
             file,
             sha256: args.manifest_format == ManifestFormat::Sha256,
             key: args.sign.clone(),
-            names: Names::Path,
+            names: ManifestNames::Path,
         }),
         failed: args.failed.clone().map(|path| (path, args.filter.from0)),
         verbose: args.verbose,

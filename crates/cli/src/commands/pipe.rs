@@ -14,7 +14,7 @@ use super::start::{ends_of_run, start_run};
 use super::stream::{StreamProgress, report_copied, watched};
 use crate::args::PipeArgs;
 use crate::exit_code::Exit;
-use crate::render::{Command, Console, Start, Summary};
+use crate::render::{Console, Start, Summary, SummaryCommand};
 use crate::settings::{LinkSettings, programs};
 use crate::values::Timetable;
 
@@ -37,7 +37,7 @@ pub(super) fn run(args: &PipeArgs) -> Result<Exit> {
     config.peer.pace = pace.clone();
     let plan = args.bwlimit.clone();
     let _rates = RateController::start(pace, Box::new(move || plan.as_ref().and_then(Timetable::rate_now)))?;
-    let start = Start::new(Command::Pipe, shown(&from), Some(shown(&into)));
+    let start = Start::new(SummaryCommand::Pipe, shown(&from), Some(shown(&into)));
     let (console, cancel) = start_run(settings(&args.output), &start)?;
     let mut ends = ends_of_run(config, &console, &cancel);
     let status = Arc::new(PipeStatus::default());
@@ -61,7 +61,7 @@ pub(super) fn run(args: &PipeArgs) -> Result<Exit> {
         }
     }
     report.seconds = begun.elapsed().as_secs_f64();
-    let mut summary = Summary::new(Command::Pipe, report);
+    let mut summary = Summary::new(SummaryCommand::Pipe, report);
     summary.digest = digest;
     Ok(console.finish(summary))
 }

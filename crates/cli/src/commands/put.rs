@@ -14,7 +14,7 @@ use haul_core::path::printable;
 use haul_core::{Digest, Error, ErrorKind, Limit, Report, Result, Side, Totals};
 use haul_engine::Cancel;
 use haul_job::{Ends, Observer, RequestCounts};
-use haul_members::Fault;
+use haul_members::IndexFault;
 use haul_object::PutOptions;
 use haul_streams::put::{
     Encode, Input, PutOutcome, PutSettings, PutStatus, PutTarget, StoredObject, StreamGroup, WITH_OTHERS,
@@ -27,8 +27,8 @@ use super::stream::{StreamProgress, report_copied, stored_as, watched};
 use super::targets::{Opener, destinations, objects};
 use crate::args::PutArgs;
 use crate::exit_code::Exit;
-use crate::manifest::Names;
-use crate::render::{Command, Console, Start, Summary};
+use crate::manifest::ManifestNames;
+use crate::render::{Console, Start, Summary, SummaryCommand};
 use crate::settings::{check_endpoint, check_put, content_memory, encode, put_options, usage};
 use crate::signals;
 
@@ -36,7 +36,7 @@ use crate::signals;
 const IN_HAND: u64 = 32 << 20;
 
 /// A stream and its destinations.
-struct Stream {
+struct PutStream {
     input: Input,
     targets: Vec<PutTarget>,
     status: Arc<PutStatus>,
@@ -67,11 +67,11 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
         return estimate::run(args, &objects(&places).collect::<Vec<_>>(), &clients, max_parts);
     }
     let start = Start::new(
-        Command::Put,
+        SummaryCommand::Put,
         name.clone(),
         Some(places.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")),
     );
-    let console = Console::start(stream_settings(&args.output, &args.manifest, Names::Last), &start)?;
+    let console = Console::start(stream_settings(&args.output, &args.manifest, ManifestNames::Last), &start)?;
     signals::watch(&cancel, &console)?;
     let put_settings = PutSettings {
         options: options.clone(),
@@ -99,26 +99,26 @@ fn opened(
     (command, name, count): (Option<Process>, &str, usize),
     cancel: &Cancel,
     console: &Arc<Console>,
-) -> Result<Vec<Stream>> {
+) -> Result<Vec<PutStream>> {
     let Some(folder) = &args.fifo.fifo_dir else {
         // A destination that cannot be opened costs no backup.
         let targets = opener.targets("", options, ends, console)?;
         let input = input(command, name, cancel.flag())?.hashing(args.manifest.wants_sha256());
-        return Ok(vec![Stream { input, targets, status: Arc::default() }]);
+        return Ok(vec![PutStream { input, targets, status: Arc::default() }]);
     };
     let group = StreamGroup::start(command, name, args.allow_empty)?;
     let mut streams = Vec::new();
     for (pipe, input) in open_fifos(&group, folder, count, &cancel.flag())? {
         let targets = opener.targets(&pipe, options, ends.as_deref_mut(), console)?;
         let input = input.hashing(args.manifest.wants_sha256());
-        streams.push(Stream { input, targets, status: Arc::default() });
+        streams.push(PutStream { input, targets, status: Arc::default() });
     }
     Ok(streams)
 }
 
 /// Uploads the streams to `targets` destinations each, and shows progress and results.
 fn upload(
-    streams: Vec<Stream>,
+    streams: Vec<PutStream>,
     targets: u64,
     encode: &Encode,
     settings: &PutSettings,
@@ -140,7 +140,7 @@ fn upload(
     let stored = statuses.iter().map(|status| status.read.load(Ordering::Relaxed)).sum();
     let stored = stored_as(encode.encoding(), stored);
     report.seconds = begun.elapsed().as_secs_f64();
-    let mut summary = Summary::new(Command::Put, report);
+    let mut summary = Summary::new(SummaryCommand::Put, report);
     summary.requests = has_objects.then_some(requests);
     summary.stored = stored;
     summary.digest = digest_of_files(&outcomes).filter(|_| !has_objects);
@@ -179,13 +179,13 @@ fn path(path: &Path) -> &[u8] {
 
 /// Uploads all streams in parallel. Returns the object names, the requests and the outcome of each.
 fn put_all(
-    streams: Vec<Stream>,
+    streams: Vec<PutStream>,
     encode: &Encode,
     settings: &PutSettings,
 ) -> Vec<(Vec<String>, RequestCounts, PutOutcome)> {
-    let names = |stream: &Stream| -> Vec<String> { stream.targets.iter().map(PutTarget::name).collect() };
+    let names = |stream: &PutStream| -> Vec<String> { stream.targets.iter().map(PutTarget::name).collect() };
     let failed = |error| PutOutcome { input: Some(error), ..PutOutcome::default() };
-    let one = |mut stream: Stream| {
+    let one = |mut stream: PutStream| {
         let outcome = put(&mut stream.input, encode.clone(), &stream.targets, settings, &stream.status);
         let outcome = outcome.unwrap_or_else(failed);
         let names = names(&stream);
@@ -200,7 +200,7 @@ fn put_all(
     thread::scope(|scope| {
         let one = &one;
         // In parallel, because the program may write the streams in any order.
-        let start = |stream: Stream| {
+        let start = |stream: PutStream| {
             let names = names(&stream);
             (names, haul_threads::spawn(scope, "stream", move || one(stream)))
         };
@@ -239,7 +239,7 @@ fn add_outcomes(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], con
     report.fatal = blamed.filter(|_| !report.interrupted);
     for (names, outcome) in outcomes {
         if let (Some(fault), Some(name)) = (&outcome.unindexed, names.first())
-            && *fault != Fault::Unknown
+            && *fault != IndexFault::Unknown
         {
             console.note(&format!("{name}: stored, without an index of its members: {fault}"));
         }

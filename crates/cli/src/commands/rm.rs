@@ -7,17 +7,17 @@ use haul_core::{Error, ErrorKind, Location, ObjectPlace, Result, Side};
 use haul_job::{KeyPattern, exists_key, is_key_pattern};
 use haul_object::{Client, Object};
 use haul_streams::index_file;
-use haul_streams::sidecar::{self, Beside};
+use haul_streams::sidecar::{self, SidecarObject};
 use haul_streams::uploads::{self, Owner};
 
 use super::rm_share;
-use super::selected::{Streams, remove_keys, selected};
+use super::selected::{ListedStreams, remove_keys, selected};
 use super::stream::open_alone;
 use crate::args::RmArgs;
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
-use crate::render::{Lines, print_error, upload_line};
-use crate::settings::{Selection, parse_object, parse_place, usage};
+use crate::render::{OutputLines, print_error, upload_line};
+use crate::settings::{ObjectSelection, parse_object, parse_place, usage};
 
 /// Removes objects, entries of shares, or uploads.
 ///
@@ -36,12 +36,12 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
         let error = usage("remove", "this would empty the bucket").on(all.to_string());
         return Err(error.with_hint("give a prefix; to empty a bucket, use the tools of its provider"));
     }
-    let selection = Selection::new(&args.select)?;
+    let selection = ObjectSelection::new(&args.select)?;
     if !args.recursive && !selection.takes_all() {
         let error = usage("select objects", "sizes and ages select the objects below a prefix");
         return Err(error.with_hint("add -r, and -n to list the objects first"));
     }
-    let lines = Lines::stdout();
+    let lines = OutputLines::stdout();
     let mut failed = rm_share::remove(&shares, args, &selection, &lines)?;
     for place in &places {
         let client = open_alone(place, Side::Destination, &args.store, given)?;
@@ -61,12 +61,12 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
 }
 
 /// Removes an object, its sidecar object and its index. Returns the number of failures.
-fn remove_one(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines) -> Result<usize> {
+fn remove_one(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &OutputLines) -> Result<usize> {
     if client.head(&place.key)?.is_none() {
         return Err(client.missing(&place.key, "remove"));
     }
     let mut keys = vec![place.key.clone()];
-    if sidecar::beside(client, &place.key)? == Beside::Sidecar {
+    if sidecar::beside(client, &place.key)? == SidecarObject::Sidecar {
         keys.push(sidecar::key_of(&place.key));
     }
     // Only haul has use for this name.
@@ -81,12 +81,12 @@ fn remove_one(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines
 fn remove_below(
     client: &Client,
     prefix: &str,
-    selection: &Selection<'_>,
+    selection: &ObjectSelection<'_>,
     args: &RmArgs,
-    lines: &Lines,
+    lines: &OutputLines,
 ) -> Result<Option<usize>> {
     let (mut failed, mut found) = (0, false);
-    let mut streams = Streams::default();
+    let mut streams = ListedStreams::default();
     for page in client.pages(prefix, false) {
         let page = page?;
         found |= !page.objects.is_empty();
@@ -105,13 +105,13 @@ fn remove_below(
 fn remove_matches(
     client: &Client,
     key: &str,
-    selection: &Selection<'_>,
+    selection: &ObjectSelection<'_>,
     args: &RmArgs,
-    lines: &Lines,
+    lines: &OutputLines,
 ) -> Result<usize> {
     let pattern = KeyPattern::new(client, key)?;
     let (mut failed, mut found) = (0, false);
-    let mut streams = Streams::default();
+    let mut streams = ListedStreams::default();
     pattern.each_page(&mut |page| {
         let selects = |object: &Object| Ok(pattern.matches(&object.key) && selection.takes(object)?);
         let keys = selected(client, &page.objects, &selects, &mut streams)?;
@@ -137,12 +137,12 @@ fn nothing(client: &Client, key: &str, cause: &str) -> Error {
     Error::new(ErrorKind::NotFound, Side::Destination, "remove", cause).on(client.name(key))
 }
 
-fn remove(client: &Client, keys: &[String], args: &RmArgs, lines: &Lines) -> Result<usize> {
+fn remove(client: &Client, keys: &[String], args: &RmArgs, lines: &OutputLines) -> Result<usize> {
     remove_keys(client, keys, (args.dry_run, args.quiet), lines)
 }
 
 /// Aborts incomplete uploads. Returns the number of failures.
-fn give_up(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Lines) -> Result<usize> {
+fn give_up(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &OutputLines) -> Result<usize> {
     if let Some(kept) = client.terms().keeps_uploads {
         let cause = format!("the store has no such request: {kept}");
         return Err(usage("abort uploads", cause).on(place.to_string()));

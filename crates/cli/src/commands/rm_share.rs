@@ -7,12 +7,12 @@ use haul_core::path::printable;
 use haul_core::sync::Mutex;
 use haul_core::{Error, ErrorKind, Links, Location, RelPath, Result, Side, Sink, SinkOptions};
 use haul_engine::Cancel;
-use haul_job::{Ends, OpenSource, open_sources, source_place};
+use haul_job::{Ends, OpenedSource, open_sources, source_place};
 use haul_spool::Spool;
 
 use crate::args::{HostArgs, LinkArgs, RmArgs};
-use crate::render::{Lines, print_error, print_line, removed_line};
-use crate::settings::{LinkSettings, Selection, usage};
+use crate::render::{OutputLines, print_error, print_line, removed_line};
+use crate::settings::{LinkSettings, ObjectSelection, usage};
 
 /// The entries of one request.
 const PER_REQUEST: usize = 1024;
@@ -24,8 +24,8 @@ const PER_REQUEST: usize = 1024;
 pub(super) fn remove(
     places: &[Location],
     args: &RmArgs,
-    selection: &Selection<'_>,
-    lines: &Lines,
+    selection: &ObjectSelection<'_>,
+    lines: &OutputLines,
 ) -> Result<usize> {
     if places.is_empty() {
         return Ok(0);
@@ -47,30 +47,30 @@ pub(super) fn remove(
         for source in open_sources(&mut ends, at, Links::default())? {
             let options = SinkOptions { dry_run: args.dry_run, ..SinkOptions::default() };
             let sink = ends.compared(&source.at, &source_place(&source.at), &options)?;
-            failed += Removal { args, source: &source, sink: &*sink, lines }.run(selection)?;
+            failed += ShareRemoval { args, source: &source, sink: &*sink, lines }.run(selection)?;
         }
     }
     Ok(failed)
 }
 
 /// The removal of the entries at one location.
-struct Removal<'a> {
+struct ShareRemoval<'a> {
     args: &'a RmArgs,
-    source: &'a OpenSource,
+    source: &'a OpenedSource,
     sink: &'a dyn Sink,
-    lines: &'a Lines,
+    lines: &'a OutputLines,
 }
 
 /// The entries that the scan found, in its order: a folder before its content.
 #[derive(Default)]
-struct Found {
+struct FoundEntries {
     files: Spool<RelPath>,
     dirs: Spool<RelPath>,
     failed: usize,
 }
 
-impl Removal<'_> {
-    fn run(&self, selection: &Selection<'_>) -> Result<usize> {
+impl ShareRemoval<'_> {
+    fn run(&self, selection: &ObjectSelection<'_>) -> Result<usize> {
         let found = self.find(selection)?;
         let mut failed = found.failed;
         let listed = |error: std::io::Error| Error::list("entries to remove", &error);
@@ -86,8 +86,8 @@ impl Removal<'_> {
     }
 
     /// Looks for the entries. Folders go only with all that is in them.
-    fn find(&self, selection: &Selection<'_>) -> Result<Found> {
-        let found = Mutex::new((Found::default(), Ok(())));
+    fn find(&self, selection: &ObjectSelection<'_>) -> Result<FoundEntries> {
+        let found = Mutex::new((FoundEntries::default(), Ok(())));
         let takes_all = selection.takes_all();
         self.source.scan(&selection.scan(), &|batch| {
             let mut found = found.lock();

@@ -2,16 +2,16 @@
 
 use haul_core::Result;
 use haul_object::{Client, Object};
-use haul_streams::sidecar::{self, Beside};
+use haul_streams::sidecar::{self, SidecarObject};
 
-use crate::render::{Lines, print_error, removed_line};
+use crate::render::{OutputLines, print_error, removed_line};
 
 /// The listed objects of which the sidecar may follow, and whether each was selected. Listings are sorted, so a later
 /// name between a key and that of its sidecar begins with the key: there are no more of them than a key has bytes.
 #[derive(Default)]
-pub(super) struct Streams(Vec<(String, bool)>);
+pub(super) struct ListedStreams(Vec<(String, bool)>);
 
-impl Streams {
+impl ListedStreams {
     /// The stream, and whether it was selected, if the key is that of its sidecar.
     fn of_sidecar(&mut self, key: &str) -> Option<&(String, bool)> {
         while self.0.last().is_some_and(|(last, _)| !key.starts_with(&last[..])) {
@@ -33,7 +33,7 @@ pub(super) fn remove_keys(
     client: &Client,
     keys: &[String],
     (dry_run, quiet): (bool, bool),
-    lines: &Lines,
+    lines: &OutputLines,
 ) -> Result<usize> {
     let left = if dry_run || keys.is_empty() { Vec::new() } else { client.remove(keys)? };
     left.iter().for_each(|(_, error)| print_error(error));
@@ -51,7 +51,7 @@ pub(super) fn selected(
     client: &Client,
     objects: &[Object],
     selects: &dyn Fn(&Object) -> Result<bool>,
-    streams: &mut Streams,
+    streams: &mut ListedStreams,
 ) -> Result<Vec<String>> {
     let mut keys = Vec::new();
     for object in objects {
@@ -59,7 +59,7 @@ pub(super) fn selected(
         let mut takes = selects(object)?;
         // Another object may have the name of the sidecar.
         if let Some((stream, goes)) = streams.of_sidecar(key).filter(|(_, goes)| *goes != takes)
-            && sidecar::beside(client, stream)? == Beside::Sidecar
+            && sidecar::beside(client, stream)? == SidecarObject::Sidecar
         {
             takes = *goes;
         }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn sidecars_follow_their_streams() {
-        let mut streams = Streams::default();
+        let mut streams = ListedStreams::default();
         let mut told = Vec::new();
         for (key, selected) in [
             ("a", true),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use haul_core::sync::Mutex;
 use haul_core::{Entry, Error, ErrorKind, Links, Location, ObjectPlace, Result, ScanOptions, Side};
 use haul_engine::Cancel;
-use haul_job::{Ends, KeyPattern, OpenSource, exists_key, is_key_pattern, open_sources};
+use haul_job::{Ends, KeyPattern, OpenedSource, exists_key, is_key_pattern, open_sources};
 use haul_object::Client;
 
 use super::start::each;
@@ -14,7 +14,7 @@ use super::stream::open_alone;
 use crate::args::{LinkArgs, StatArgs};
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
-use crate::render::{Lines, Stat, print_error, print_line};
+use crate::render::{EntryStat, OutputLines, print_error, print_line};
 use crate::settings::LinkSettings;
 
 /// Shows the metadata of each location. If there are several, it prints the failure of one and goes on.
@@ -26,7 +26,7 @@ pub(super) fn run(args: &StatArgs) -> Result<Exit> {
     let places = places.collect::<Result<Vec<Location>>>()?;
     let link = LinkSettings::resolve(&LinkArgs::listing(args.host.clone(), args.store.timeout), &args.given)?;
     let mut ends = Ends::new(link.config, Arc::new(print_line), Cancel::default().flag());
-    let mut shown = Shown { json: args.json, lines: Lines::stdout(), any: false };
+    let mut shown = Shown { json: args.json, lines: OutputLines::stdout(), any: false };
     let exit = each(&places, |at| {
         let all = match at {
             Location::Object(place) => objects(place, args, &mut shown)?,
@@ -40,12 +40,12 @@ pub(super) fn run(args: &StatArgs) -> Result<Exit> {
 /// Where the output goes.
 struct Shown {
     json: bool,
-    lines: Lines,
+    lines: OutputLines,
     any: bool,
 }
 
 impl Shown {
-    fn show(&mut self, stat: &Stat) {
+    fn show(&mut self, stat: &EntryStat) {
         if self.json {
             self.lines.write(&stat.json());
             return;
@@ -70,7 +70,7 @@ fn entries(at: &Location, ends: &mut Ends, shown: &mut Shown) -> Result<bool> {
         })?;
         let (mut found, failed) = found.into_inner();
         found.sort_by(|a: &Entry, b: &Entry| a.path.cmp(&b.path));
-        found.iter().for_each(|entry| shown.show(&Stat::of_entry(&source.name_of(entry), entry)));
+        found.iter().for_each(|entry| shown.show(&EntryStat::of_entry(&source.name_of(entry), entry)));
         all &= failed.is_empty();
         failed.into_iter().for_each(|failure| print_error(&failure.error));
     }
@@ -78,7 +78,7 @@ fn entries(at: &Location, ends: &mut Ends, shown: &mut Shown) -> Result<bool> {
 }
 
 /// The scan options: the root alone, or the matches in it.
-fn options(source: &OpenSource) -> ScanOptions {
+fn options(source: &OpenedSource) -> ScanOptions {
     let max_depth = Some(u32::from(!source.names.is_empty()));
     // These tell no names, and would say so.
     let owner_names = !matches!(source.at, Location::Smb { .. } | Location::Sftp { .. });
@@ -98,7 +98,7 @@ fn objects(place: &ObjectPlace, args: &StatArgs, shown: &mut Shown) -> Result<bo
             }
             for prefix in &page.prefixes {
                 found = true;
-                shown.show(&Stat::of_prefix(&client.name(prefix)));
+                shown.show(&EntryStat::of_prefix(&client.name(prefix)));
             }
             Ok(if shown.lines.is_closed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
@@ -108,13 +108,13 @@ fn objects(place: &ObjectPlace, args: &StatArgs, shown: &mut Shown) -> Result<bo
     }
     if key.is_empty() {
         let _ = client.list("", true, None)?;
-        shown.show(&Stat::of_bucket(&client.name("")));
+        shown.show(&EntryStat::of_bucket(&client.name("")));
     } else if key.ends_with('/') || !object_at(&client, key, shown)? {
         // Some stores describe a prefix as an object, too.
         if !exists_key(&client, key)? {
             return Err(client.missing(key, "find"));
         }
-        shown.show(&Stat::of_prefix(&place.to_string()));
+        shown.show(&EntryStat::of_prefix(&place.to_string()));
     }
     Ok(true)
 }
@@ -122,6 +122,6 @@ fn objects(place: &ObjectPlace, args: &StatArgs, shown: &mut Shown) -> Result<bo
 /// Shows an object. Returns whether there is one.
 fn object_at(client: &Client, key: &str, shown: &mut Shown) -> Result<bool> {
     let Some((object, details)) = client.describe(key)? else { return Ok(false) };
-    shown.show(&Stat::of_object(&client.name(key), &object, &details));
+    shown.show(&EntryStat::of_object(&client.name(key), &object, &details));
     Ok(true)
 }

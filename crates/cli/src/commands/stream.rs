@@ -13,10 +13,10 @@ use haul_engine::{Cancel, least_eta};
 use haul_job::Observer;
 use haul_object::{Client, Object, StoreSettings};
 use haul_streams::encoding::Encoding;
-use haul_streams::get::{Checked, Got};
+use haul_streams::get::{CheckedBy, Got};
 
 use crate::args::{GivenArgs, StoreArgs};
-use crate::render::{Console, Stored, print_line};
+use crate::render::{Console, StoredEncoding, print_line};
 use crate::settings::store_settings;
 
 /// Interval of progress updates.
@@ -36,8 +36,8 @@ pub(super) struct StreamProgress {
 }
 
 /// The encoding of a stored stream for the summary; `None` if it has none.
-pub(super) fn stored_as(encoding: Encoding, len: u64) -> Option<Stored> {
-    (!encoding.is_plain()).then(|| Stored { encoding: encoding.to_string(), bytes: len })
+pub(super) fn stored_as(encoding: Encoding, len: u64) -> Option<StoredEncoding> {
+    (!encoding.is_plain()).then(|| StoredEncoding { encoding: encoding.to_string(), bytes: len })
 }
 
 /// Opens a store and shows its messages.
@@ -75,7 +75,7 @@ pub(super) fn open_alone(
 /// Lists an object that was downloaded, and reports if its content could not be verified.
 pub(super) fn report_object(console: &Console, object: &Object, got: Got) {
     report_copied(console, object.key.as_bytes(), got.len, (got.digest, got.sha256));
-    if got.checked == Some(Checked::Length) && object.len > 0 {
+    if got.checked == Some(CheckedBy::Length) && object.len > 0 {
         console.note("no digest is recorded for this object: only its length was verified");
     }
 }

@@ -8,7 +8,7 @@ use haul_engine::Delete;
 use super::transfer::{Transfer, run as run_transfer};
 use crate::args::{ListArgs, SyncArgs};
 use crate::exit_code::Exit;
-use crate::render::Command;
+use crate::render::SummaryCommand;
 use crate::settings::{one_stdin, usage};
 
 /// Mirrors the source to the destination.
@@ -35,7 +35,7 @@ pub(super) fn run(args: SyncArgs) -> Result<Exit> {
     };
     one_stdin(&transfer.filter, files_from.as_deref())?;
     run_transfer(&Transfer {
-        command: Command::Sync,
+        command: SummaryCommand::Sync,
         sources: slice::from_ref(source),
         destination,
         files_from,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use haul_core::{Compare, Location, Result};
 use haul_engine::Delete;
-use haul_job::{CopyJob, IndexRequest, Observer, Outcome, RemoveSources, Request};
+use haul_job::{CopyJob, IndexRequest, JobOutcome, JobRequest, Observer, RemoveSources};
 
 use super::output::transfer_settings;
 use super::start::start_run;
@@ -15,7 +15,7 @@ use crate::args::TransferArgs;
 use crate::exit_code::Exit;
 use crate::jobs::Job;
 use crate::locations::parse_location;
-use crate::render::{Command, Console, Items, OutputSettings, Start, Summary};
+use crate::render::{Console, Items, OutputSettings, Start, Summary, SummaryCommand};
 use crate::settings::{LinkSettings, TransferSettings, read_paths, usage};
 use crate::stop_time;
 use crate::values::{ManifestFormat, Timetable};
@@ -23,7 +23,7 @@ use crate::values::{ManifestFormat, Timetable};
 /// A `copy` or `sync`, as given on the command line.
 pub(super) struct Transfer<'a> {
     /// The command.
-    pub(super) command: Command,
+    pub(super) command: SummaryCommand,
     /// The sources.
     pub(super) sources: &'a [OsString],
     /// The destination.
@@ -84,7 +84,7 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
 }
 
 /// The request that the options make.
-fn request(transfer: &Transfer<'_>) -> Result<Request> {
+fn request(transfer: &Transfer<'_>) -> Result<JobRequest> {
     let args = transfer.args;
     let parse = |text| parse_location(text, &args.given);
     let sources = transfer.sources.iter().map(|source| parse(source)).collect::<Result<_>>()?;
@@ -95,7 +95,7 @@ fn request(transfer: &Transfer<'_>) -> Result<Request> {
         sink.compare = Compare::Checksum;
     }
     let index = args.index.index.clone();
-    Ok(Request {
+    Ok(JobRequest {
         sources,
         destination,
         relative: args.relative,
@@ -133,7 +133,7 @@ fn refuse_unproved(args: &TransferArgs) -> Result<()> {
     }
 }
 
-fn summary(command: Command, outcome: Outcome) -> Summary {
+fn summary(command: SummaryCommand, outcome: JobOutcome) -> Summary {
     let mut summary = Summary::new(command, outcome.report);
     summary.retry = outcome.retry;
     summary.index = outcome.index;

@@ -9,18 +9,18 @@ use std::time::Instant;
 
 use haul_core::{BufferPool, Digest, Error, Location, Report, Result, Side};
 use haul_job::{Observer, RequestCounts, unpack};
-use haul_streams::get::{Got, ReadFile, get_file};
+use haul_streams::get::{Got, InputFile, get_file};
 use haul_streams::unpack::{MemberSource, RESERVED};
 
 use super::get_output::{file, names, progress, report, stdout};
-use super::members::{Opened, Opening};
+use super::members::{OpenStream, Opening};
 use super::output::stream_settings;
 use super::start::start_run;
 use super::stream::{report_copied, watched};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
-use crate::render::{Command, Console, Start, Summary};
+use crate::render::{Console, Start, Summary, SummaryCommand};
 use crate::settings::{check_get, usage};
 
 /// The mark in a folder while a stream is unpacked there: it names the stream.
@@ -91,7 +91,8 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     check_get(args, &at)?;
     let mut opening = Opening::new(&at, &args.reach, &args.decode)?;
     let written = args.unpack.as_deref().or(args.file.as_deref());
-    let start = Start::new(Command::Get, at.to_string(), written.map(|path| path.display().to_string()));
+    let start =
+        Start::new(SummaryCommand::Get, at.to_string(), written.map(|path| path.display().to_string()));
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
     let (noted, status) = (Arc::clone(&console), Arc::clone(&opening.status));
     opening.note = Arc::new(move |text| noted.note(text));
@@ -108,7 +109,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
             got => Ok(report(got.map(|got| got.len), &status, begun)),
         },
     };
-    let mut summary = Summary::new(Command::Get, ended.inspect_err(|error| console.ended_by(error))?);
+    let mut summary = Summary::new(SummaryCommand::Get, ended.inspect_err(|error| console.ended_by(error))?);
     summary.is_of_files = client.is_none();
     summary.requests = client.map(|client| RequestCounts::of(client.requests()));
     Ok(console.finish(summary))
@@ -122,11 +123,11 @@ fn patterns(args: &GetArgs) -> Vec<Vec<u8>> {
 fn into_folder(
     args: &GetArgs,
     dir: &Path,
-    opened: Opened,
+    opened: OpenStream,
     memory: u64,
     (console, cancel): (&Arc<Console>, &haul_engine::Cancel),
 ) -> Result<Report> {
-    let Opened { stream, mut ends, .. } = opened;
+    let OpenStream { stream, mut ends, .. } = opened;
     let has_metadata = stream.index.members.iter().any(|member| member.head.metadata.is_some());
     let state = stream.state;
     let source = MemberSource::new(stream, &patterns(args), BufferPool::new(memory), args.pages.checks())?;
@@ -144,12 +145,12 @@ fn into_folder(
 /// Writes one member to standard output or a file.
 fn one(
     args: &GetArgs,
-    opened: Opened,
+    opened: OpenStream,
     memory: u64,
     (console, cancel): (&Arc<Console>, &haul_engine::Cancel),
     status: &Arc<haul_streams::get::GetStatus>,
 ) -> Result<Got> {
-    let Opened { stream, ends, .. } = opened;
+    let OpenStream { stream, ends, .. } = opened;
     let state = stream.state;
     let pool = BufferPool::new(memory);
     let source = MemberSource::new(stream, &patterns(args), pool.clone(), None)?;
@@ -160,7 +161,7 @@ fn one(
         return Err(error.with_hint("--unpack DIR takes any number of them"));
     };
     let name = entry.path.to_string();
-    let read = ReadFile {
+    let read = InputFile {
         name: name.clone(),
         entry: Arc::clone(entry),
         source: Arc::new(source),
@@ -170,7 +171,7 @@ fn one(
     let output = match &args.file {
         Some(path) => {
             let state = [state.0.as_slice(), entry.path.as_bytes()].concat();
-            haul_streams::get::Output::stage_state(&file(path, &name), &state, entry.len)?
+            haul_streams::get::ContentOutput::stage_state(&file(path, &name), &state, entry.len)?
         }
         None => stdout()?,
     };

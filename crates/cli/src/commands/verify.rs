@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use haul_core::text::without_errno;
 use haul_core::{EntryKind, Error, ErrorKind, Links, Location, Report, Result, Side, SinkOptions, Totals};
-use haul_engine::{Algorithm, Cancel, Checked, VerifyOptions};
+use haul_engine::{Algorithm, Cancel, VerifyDifference, VerifyOptions};
 
 use haul_job::{
-    Ends, Observer, OpenSource, PartReporter, Paths, each_source, not_found, open_sources, source_place,
+    Ends, Observer, OpenedSource, PartReporter, Paths, each_source, not_found, open_sources, source_place,
 };
 
 use super::output::{asked_for_progress, settings as output_settings};
@@ -21,7 +21,7 @@ use crate::args::VerifyArgs;
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::manifest::{read_manifest, verify_signature};
-use crate::render::{Command, Console, Difference, Differences, Start, Summary, metadata_difference};
+use crate::render::{Console, Difference, Differences, Start, Summary, SummaryCommand, metadata_difference};
 use crate::settings::{LinkSettings, VerifySettings, of_option, one_stdin, open_list, read_paths, usage};
 
 /// Compares the destination with a source or a manifest.
@@ -43,8 +43,11 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
     let settings = VerifySettings::resolve(args)?;
     let shown = source.as_ref().map(ToString::to_string);
     let listed = args.manifest.as_ref().map(|file| file.to_string_lossy().into_owned());
-    let start =
-        Start::new(Command::Verify, shown.or(listed).unwrap_or_default(), Some(destination.to_string()));
+    let start = Start::new(
+        SummaryCommand::Verify,
+        shown.or(listed).unwrap_or_default(),
+        Some(destination.to_string()),
+    );
     let link = LinkSettings::resolve(&args.link, &args.given)?
         .explaining(args.output.json)
         .with_stores(&args.store, &args.given);
@@ -62,7 +65,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         (None, None) => Ok(Report::default()),
     };
     let report = report.unwrap_or_else(|error| Report { fatal: Some(error), ..Report::default() });
-    let mut summary = Summary::new(Command::Verify, report);
+    let mut summary = Summary::new(SummaryCommand::Verify, report);
     summary.differences = verify.differences;
     summary.requests = verify.ends.requests();
     Ok(verify.console.finish(summary))
@@ -92,7 +95,7 @@ impl Verify {
             if !is_one {
                 return Err(usage("verify", "--files-from takes one source").on(at.to_string()));
             }
-            sources = sources.into_iter().map(OpenSource::listed).collect();
+            sources = sources.into_iter().map(OpenedSource::listed).collect();
         }
         each_source(&sources, &*self.console, |source, reporter| {
             let place = source.place_at(&self.destination);
@@ -167,15 +170,20 @@ fn signed_list(file: &OsStr, allowed_signers: &Path, console: &Console) -> Resul
 }
 
 /// Shows and counts a difference.
-fn show(console: &Console, reporter: &PartReporter<'_>, differences: &mut Differences, checked: Checked) {
+fn show(
+    console: &Console,
+    reporter: &PartReporter<'_>,
+    differences: &mut Differences,
+    checked: VerifyDifference,
+) {
     let (difference, path, detail) = match checked {
-        Checked::Missing(path) => (Difference::Missing, path, String::new()),
-        Checked::Differs(path, how) => (Difference::Differs, path, how),
-        Checked::Metadata { changes, source, destination } => {
+        VerifyDifference::Missing(path) => (Difference::Missing, path, String::new()),
+        VerifyDifference::Differs(path, how) => (Difference::Differs, path, how),
+        VerifyDifference::Metadata { changes, source, destination } => {
             let how = metadata_difference(changes, &source, &destination);
             (Difference::Metadata, source.path.clone(), how)
         }
-        Checked::Extra(path) => (Difference::Extra, path, String::new()),
+        VerifyDifference::Extra(path) => (Difference::Extra, path, String::new()),
     };
     differences.count(difference);
     console.difference(difference, &reporter.name(&path), &detail);

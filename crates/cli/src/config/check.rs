@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgAction, Command};
 
-use super::entry::{Entry, Scope, Value};
+use super::entry::{OptionValue, Scope, Value};
 use crate::args::{COMMANDS, check_value, is_settable, opposite, similar, typed_only};
 
 /// Words in the names of secrets, which settings must not have.
@@ -19,7 +19,7 @@ pub(super) struct Meaning<'a> {
 
 /// Checks an entry against the commands of its scope: the option exists, settings may give it, the value is valid. Returns
 /// whether its values are files of this machine. An error is one line.
-pub(super) fn check(entry: &Entry, all: &Command) -> Result<bool, String> {
+pub(super) fn check(entry: &OptionValue, all: &Command) -> Result<bool, String> {
     let commands = commands(&entry.scope);
     let (mut known, mut files) = (false, false);
     for name in commands.iter().copied() {
@@ -53,7 +53,7 @@ fn commands(scope: &Scope) -> Vec<&'static str> {
 
 /// The option of a command that an entry sets; `None` if the command has no such option, or settings cannot give it.
 pub(super) fn meaning<'a>(
-    entry: &Entry,
+    entry: &OptionValue,
     name: &str,
     command: &'a Command,
 ) -> Result<Option<Meaning<'a>>, String> {
@@ -104,7 +104,7 @@ fn names_files(arg: &Arg) -> bool {
 }
 
 /// Why no command takes an entry.
-fn unknown(entry: &Entry, commands: &[&str], all: &Command) -> String {
+fn unknown(entry: &OptionValue, commands: &[&str], all: &Command) -> String {
     let name = &entry.name;
     if SECRETS.iter().any(|secret| name.contains(secret)) {
         return format!(

@@ -5,7 +5,7 @@
 use clap::{Arg, Command};
 
 use super::check::meaning;
-use super::entry::{Entry, Scope, key};
+use super::entry::{OptionValue, Scope, key};
 use super::places::of_store;
 use super::settings::Settings;
 use crate::args::{is_rule, opposite};
@@ -24,7 +24,7 @@ const IMPLY: [(&str, &str); 2] = [("backup-dir", "backup"), ("suffix", "backup")
 
 /// The part of a command line that decides which settings apply.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line {
+pub(super) struct Invocation {
     /// The command.
     pub(super) command: String,
     /// The identifiers of the options of the command line.
@@ -35,7 +35,7 @@ pub(super) struct Line {
     pub(super) names: Vec<String>,
 }
 
-impl Line {
+impl Invocation {
     /// Whether it has an option or its opposite.
     pub(super) fn has(&self, long: &str) -> bool {
         self.longs.iter().any(|typed| key(typed) == key(long))
@@ -44,8 +44,8 @@ impl Line {
 
 /// A setting that applies.
 #[derive(Clone, Debug)]
-pub(super) struct Chosen<'a> {
-    pub(super) entry: &'a Entry,
+pub(super) struct ChosenSetting<'a> {
+    pub(super) entry: &'a OptionValue,
     /// The long name of the option that it stands for.
     pub(super) long: String,
     /// The words of the command line that it stands for.
@@ -55,15 +55,21 @@ pub(super) struct Chosen<'a> {
 }
 
 /// The settings that apply to a command line. An error is one line.
-pub(super) fn choose<'a>(settings: &'a Settings, line: &Line) -> Result<Vec<Chosen<'a>>, String> {
+pub(super) fn choose<'a>(
+    settings: &'a Settings,
+    line: &Invocation,
+) -> Result<Vec<ChosenSetting<'a>>, String> {
     let Some(command) = settings.all.find_subcommand(&line.command) else { return Ok(Vec::new()) };
-    let mut chosen: Vec<Ranked<'a, '_>> = Vec::new();
+    let mut chosen: Vec<RankedSetting<'a, '_>> = Vec::new();
     for (rank, entry) in candidates(settings, line) {
         let Some(found) = meaning(entry, &line.command, command)? else { continue };
         let long = found.arg.get_long().unwrap_or_default().to_owned();
         let is_rule = is_rule(&long);
-        let new =
-            Ranked { rank, arg: found.arg, chosen: Chosen { entry, long, words: found.words, is_rule } };
+        let new = RankedSetting {
+            rank,
+            arg: found.arg,
+            chosen: ChosenSetting { entry, long, words: found.words, is_rule },
+        };
         if !is_rule && line.has(&new.chosen.long) || is_off(&new.chosen.long, line, &chosen) {
             continue;
         }
@@ -80,13 +86,13 @@ pub(super) fn choose<'a>(settings: &'a Settings, line: &Line) -> Result<Vec<Chos
 }
 
 /// A setting that may apply, with its rank and its option.
-struct Ranked<'a, 'b> {
+struct RankedSetting<'a, 'b> {
     rank: usize,
     arg: &'b Arg,
-    chosen: Chosen<'a>,
+    chosen: ChosenSetting<'a>,
 }
 
-impl Ranked<'_, '_> {
+impl RankedSetting<'_, '_> {
     /// Whether it gives an option, and does not switch it off.
     fn gives(&self, long: &str) -> bool {
         self.chosen.long == long && !self.chosen.words.is_empty()
@@ -98,24 +104,25 @@ impl Ranked<'_, '_> {
 }
 
 /// Whether an option stands for another one that is switched off.
-fn is_off(long: &str, line: &Line, chosen: &[Ranked<'_, '_>]) -> bool {
+fn is_off(long: &str, line: &Invocation, chosen: &[RankedSetting<'_, '_>]) -> bool {
     IMPLY.iter().filter(|(own, _)| *own == long).any(|(_, implied)| {
         let off = opposite(implied);
-        let is_chosen_off = |one: &Ranked<'_, '_>| one.chosen.long == *implied && one.chosen.words.is_empty();
+        let is_chosen_off =
+            |one: &RankedSetting<'_, '_>| one.chosen.long == *implied && one.chosen.words.is_empty();
         line.longs.contains(&off) || chosen.iter().any(is_chosen_off)
     })
 }
 
 /// Whether a setting applies beside those that take precedence.
 fn applies(
-    new: &Ranked<'_, '_>,
-    line: &Line,
+    new: &RankedSetting<'_, '_>,
+    line: &Invocation,
     command: &Command,
-    chosen: &[Ranked<'_, '_>],
+    chosen: &[RankedSetting<'_, '_>],
 ) -> Result<bool, String> {
-    let Chosen { entry, long, words, is_rule } = &new.chosen;
+    let ChosenSetting { entry, long, words, is_rule } = &new.chosen;
     if let Some(same) = chosen.iter().find(|one| !is_rule && key(&one.chosen.long) == key(long)) {
-        let is_place = |of: &Entry| matches!(of.scope, Scope::Location(_));
+        let is_place = |of: &OptionValue| matches!(of.scope, Scope::Location(_));
         if same.chosen.words != *words && is_place(same.chosen.entry) && is_place(entry) {
             let origin = &same.chosen.entry.origin;
             let cause = "the locations of this command line have different values of";
@@ -136,7 +143,7 @@ fn applies(
     let mut rivals = chosen.iter().filter(|one| !one.chosen.words.is_empty());
     match rivals.find(|one| exclude(command, one.arg, new.arg)) {
         Some(rival) if rival.rank == new.rank || rival.protects() || new.protects() => {
-            let Chosen { entry: other, long: others, .. } = &rival.chosen;
+            let ChosenSetting { entry: other, long: others, .. } = &rival.chosen;
             let cause = format!("`{long}` cannot be used with `{others}` of {}: remove one", other.origin);
             Err(entry.origin.says(cause))
         }
@@ -146,15 +153,16 @@ fn applies(
 }
 
 /// All entries that may apply, with their rank, by precedence.
-fn candidates<'a>(settings: &'a Settings, line: &Line) -> Vec<(usize, &'a Entry)> {
-    let mut all: Vec<(usize, &Entry)> = settings.variables.iter().map(|entry| (0, entry)).collect();
+fn candidates<'a>(settings: &'a Settings, line: &Invocation) -> Vec<(usize, &'a OptionValue)> {
+    let mut all: Vec<(usize, &OptionValue)> = settings.variables.iter().map(|entry| (0, entry)).collect();
     for name in &line.names {
         let places = settings.places.iter().filter(|place| place.named.name == *name);
         let entries = places.flat_map(|place| &place.options).filter(|entry| of_store(entry).is_none());
         all.extend(entries.map(|entry| (1, entry)));
     }
     for (at, file) in settings.files.iter().enumerate() {
-        let of_command = |entry: &&Entry| matches!(entry.scope, Scope::Command(name) if name == line.command);
+        let of_command =
+            |entry: &&OptionValue| matches!(entry.scope, Scope::Command(name) if name == line.command);
         let own = file.iter().filter(of_command).map(|entry| (2 + 2 * at, entry));
         let rest =
             file.iter().filter(|entry| entry.scope == Scope::Defaults).map(|entry| (3 + 2 * at, entry));

@@ -5,31 +5,31 @@ use std::sync::Arc;
 
 use toml_edit::{Document as Toml, Item, TableLike, Value as TomlValue};
 
-use super::entry::{Entry, Scope, Value};
+use super::entry::{OptionValue, Scope, Value};
 use super::origin::Origin;
 use crate::args::COMMANDS;
 
 /// A table with a name: a location or a host.
 #[derive(Clone, Debug)]
-pub(super) struct Named {
+pub(super) struct NamedTable {
     pub(super) name: String,
     pub(super) origin: Origin,
     /// The entries of the table, with the scope of a location.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<OptionValue>,
 }
 
 /// The content of a settings file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Document {
     /// Options of `[defaults]` and of the tables of commands.
-    pub(super) options: Vec<Entry>,
-    pub(super) locations: Vec<Named>,
-    pub(super) hosts: Vec<Named>,
+    pub(super) options: Vec<OptionValue>,
+    pub(super) locations: Vec<NamedTable>,
+    pub(super) hosts: Vec<NamedTable>,
 }
 
 /// Reads a settings file. An error is one line with its number.
 pub(super) fn parse(path: &Path, text: &str) -> Result<Document, String> {
-    let file = File { path: path.into(), text };
+    let file = ConfigFile { path: path.into(), text };
     let toml = Toml::parse(text).map_err(|error| {
         let cause = error.message().lines().map(str::trim).collect::<Vec<_>>().join(", ");
         file.at(error.span()).says(cause)
@@ -62,12 +62,12 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Document, String> {
     Ok(document)
 }
 
-struct File<'a> {
+struct ConfigFile<'a> {
     path: Arc<Path>,
     text: &'a str,
 }
 
-impl File<'_> {
+impl ConfigFile<'_> {
     /// The line of a position.
     fn at(&self, span: Option<std::ops::Range<usize>>) -> Origin {
         let end = span.map_or(0, |span| span.start).min(self.text.len());
@@ -86,18 +86,24 @@ impl File<'_> {
             .ok_or_else(|| origin.says(format!("`{name}` is a table: write [{name}] on a line of its own")))
     }
 
-    fn named(&self, name: &str, origin: &Origin, item: &Item) -> Result<Vec<Named>, String> {
+    fn named(&self, name: &str, origin: &Origin, item: &Item) -> Result<Vec<NamedTable>, String> {
         let table = self.table(&format!("{name}.NAME"), origin, item)?;
         let named = table.iter().map(|(own, item)| {
             let origin = self.of_key(table, own);
             let entries =
                 self.entries(&format!("{name}.NAME"), &origin, item, &Scope::Location(own.to_owned()))?;
-            Ok(Named { name: own.to_owned(), origin, entries })
+            Ok(NamedTable { name: own.to_owned(), origin, entries })
         });
         named.collect()
     }
 
-    fn entries(&self, name: &str, origin: &Origin, item: &Item, scope: &Scope) -> Result<Vec<Entry>, String> {
+    fn entries(
+        &self,
+        name: &str,
+        origin: &Origin,
+        item: &Item,
+        scope: &Scope,
+    ) -> Result<Vec<OptionValue>, String> {
         let table = self.table(name, origin, item)?;
         let entries = table.iter().map(|(name, item)| {
             let origin = self.of_key(table, name);
@@ -115,7 +121,7 @@ impl File<'_> {
                 }
                 Some(one) => Value::Text(text(one).ok_or_else(|| wrong("a date or a table"))?),
             };
-            Ok(Entry { scope: scope.clone(), name: name.to_owned(), value, origin })
+            Ok(OptionValue { scope: scope.clone(), name: name.to_owned(), value, origin })
         });
         entries.collect()
     }

@@ -28,7 +28,7 @@ pub(super) enum Value {
 
 /// One option with a value.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct OptionValue {
     pub(super) scope: Scope,
     /// The long name of the option, without dashes, as it is written.
     pub(super) name: String,
@@ -36,7 +36,7 @@ pub(super) struct Entry {
     pub(super) origin: Origin,
 }
 
-impl Entry {
+impl OptionValue {
     /// The name by which settings of one option replace each other: an option and its opposite have the same one.
     pub(super) fn key(&self) -> &str {
         key(&self.name)

@@ -1,13 +1,13 @@
 //! The tables of hosts.
 
-use super::document::Named;
-use super::entry::{Entry, Value};
+use super::document::NamedTable;
+use super::entry::{OptionValue, Value};
 use crate::args::{HostOptions, similar};
 
 const KEYS: [&str; 5] = ["port", "rsh", "remote-haul", "bootstrap", "streams"];
 
 /// The options of a host. An error is one line.
-pub(super) fn host(named: &Named) -> Result<HostOptions, String> {
+pub(super) fn host(named: &NamedTable) -> Result<HostOptions, String> {
     let name = &named.name;
     if name.is_empty() || name.contains(['/', ':']) || name.starts_with('-') {
         return Err(named.origin.says(format!("`{name}` is not a host: write HOST or USER@HOST")));
@@ -37,14 +37,14 @@ pub(super) fn host(named: &Named) -> Result<HostOptions, String> {
     Ok(host)
 }
 
-fn text(entry: &Entry) -> Result<String, String> {
+fn text(entry: &OptionValue) -> Result<String, String> {
     match &entry.value {
         Value::Text(text) if !text.trim().is_empty() => Ok(text.clone()),
         _ => Err(entry.origin.says(format!("`{}` takes one string that is not empty", entry.name))),
     }
 }
 
-fn number<T: TryFrom<u32>>(entry: &Entry, most: u32) -> Result<T, String> {
+fn number<T: TryFrom<u32>>(entry: &OptionValue, most: u32) -> Result<T, String> {
     let found = match &entry.value {
         Value::Text(text) => text.parse().ok(),
         Value::Flag(_) | Value::List(_) | Value::Untyped(_) => None,

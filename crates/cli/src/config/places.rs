@@ -2,8 +2,8 @@
 
 use haul_core::Location;
 
-use super::document::Named;
-use super::entry::{Entry, Value, key};
+use super::document::NamedTable;
+use super::entry::{OptionValue, Value, key};
 use crate::args::{NamedLocation, StoreOptions};
 
 /// The options that reach a store: they apply to the location, not to the whole command line.
@@ -11,19 +11,21 @@ const STORE: [&str; 6] = ["endpoint", "region", "profile", "no-sign-request", "c
 
 /// A named location, and the options of the command lines that it is on.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct ConfiguredLocation {
     pub(super) named: NamedLocation,
-    pub(super) options: Vec<Entry>,
+    pub(super) options: Vec<OptionValue>,
 }
 
 /// Reads the table of a location. An error is one line.
-pub(super) fn place(named: &Named) -> Result<Place, String> {
+pub(super) fn place(named: &NamedTable) -> Result<ConfiguredLocation, String> {
     let name = &named.name;
     if name.is_empty() || name.contains(['/', ':', '@']) {
         return Err(named.origin.says(format!("`{name}` cannot name a location: leave out / : and @")));
     }
-    let mut place =
-        Place { named: NamedLocation { name: name.clone(), ..Default::default() }, options: Vec::new() };
+    let mut place = ConfiguredLocation {
+        named: NamedLocation { name: name.clone(), ..Default::default() },
+        options: Vec::new(),
+    };
     for entry in &named.entries {
         match (entry.name.as_str(), &entry.value) {
             ("location", Value::Text(text)) => {
@@ -53,7 +55,7 @@ pub(super) fn place(named: &Named) -> Result<Place, String> {
     Ok(place)
 }
 
-impl Place {
+impl ConfiguredLocation {
     /// The location with the options that reach its store, but those that the command line or a variable gives.
     pub(super) fn located(&self, is_taken: &dyn Fn(&str) -> bool) -> NamedLocation {
         let mut store = StoreOptions::default();
@@ -84,6 +86,6 @@ impl Place {
 }
 
 /// The option that an entry gives, if it reaches a store.
-pub(super) fn of_store(entry: &Entry) -> Option<&'static str> {
+pub(super) fn of_store(entry: &OptionValue) -> Option<&'static str> {
     STORE.into_iter().find(|option| key(option) == entry.key())
 }

@@ -5,11 +5,11 @@ use std::path::Path;
 use clap::Command;
 
 use super::check::{check, is_meant};
-use super::document::{Named, parse};
-use super::entry::{Entry, Scope, Value};
+use super::document::{NamedTable, parse};
+use super::entry::{OptionValue, Scope, Value};
 use super::hosts::host;
 use super::origin::Origin;
-use super::places::{Place, place};
+use super::places::{ConfiguredLocation, place};
 use super::sources::Sources;
 use crate::args::{HostOptions, command};
 
@@ -17,13 +17,13 @@ use crate::args::{HostOptions, command};
 pub(crate) struct Settings {
     /// The parser of the command line, by which they were checked.
     pub(super) all: Command,
-    pub(super) variables: Vec<Entry>,
+    pub(super) variables: Vec<OptionValue>,
     /// The options of each file.
-    pub(super) files: Vec<Vec<Entry>>,
-    pub(super) places: Vec<Place>,
+    pub(super) files: Vec<Vec<OptionValue>>,
+    pub(super) places: Vec<ConfiguredLocation>,
     pub(super) hosts: Vec<HostOptions>,
     /// The tables of places and hosts as they are written, with `locations` or `hosts`.
-    pub(super) named: Vec<(&'static str, Named)>,
+    pub(super) named: Vec<(&'static str, NamedTable)>,
 }
 
 impl Settings {
@@ -78,7 +78,7 @@ impl Settings {
 }
 
 /// The options that variables give. A variable that resembles no option is not for haul.
-fn variables(sources: &Sources, all: &Command) -> Result<Vec<Entry>, String> {
+fn variables(sources: &Sources, all: &Command) -> Result<Vec<OptionValue>, String> {
     let mut entries = Vec::new();
     for (name, value) in &sources.variables {
         let origin = Origin::Variable(format!("HAUL_{name}"));
@@ -87,7 +87,8 @@ fn variables(sources: &Sources, all: &Command) -> Result<Vec<Entry>, String> {
             continue;
         }
         let Some(value) = value.to_str() else { return Err(origin.says("it is not UTF-8 text")) };
-        let entry = Entry { scope: Scope::Defaults, name, value: Value::Untyped(value.to_owned()), origin };
+        let entry =
+            OptionValue { scope: Scope::Defaults, name, value: Value::Untyped(value.to_owned()), origin };
         // The paths of a variable are those of the command line beside it.
         let _names_files = check(&entry, all)?;
         entries.push(entry);
@@ -96,8 +97,8 @@ fn variables(sources: &Sources, all: &Command) -> Result<Vec<Entry>, String> {
 }
 
 /// Replaces `~/` at the start of the names of files by the home directory.
-fn make_absolute(entry: &mut Entry, home: Option<&Path>) -> Result<(), String> {
-    let Entry { name, value, origin, .. } = entry;
+fn make_absolute(entry: &mut OptionValue, home: Option<&Path>) -> Result<(), String> {
+    let OptionValue { name, value, origin, .. } = entry;
     let texts = match value {
         Value::Text(text) => std::slice::from_mut(text),
         Value::List(texts) => texts.as_mut_slice(),

@@ -6,21 +6,21 @@ use std::os::unix::ffi::OsStrExt;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches};
 
-use super::choose::{Line, choose};
-use super::entry::{Entry, key};
+use super::choose::{Invocation, choose};
+use super::entry::{OptionValue, key};
 use super::mc_hosts::aliases;
 use super::settings::Settings;
 use super::sources::Sources;
-use crate::args::{Given, HostOptions, Settled, Typed};
+use crate::args::{AddedWords, Given, HostOptions, Typed};
 use crate::locations::split_name;
 
 /// The words and values that the settings add to a command line; `None` if there are none.
 ///
 /// # Errors
 /// One line that names the file, its line, the cause and the way out.
-pub(crate) fn settle(typed: &Typed<'_>, sources: &Sources) -> Result<Option<Settled>, String> {
+pub(crate) fn settle(typed: &Typed<'_>, sources: &Sources) -> Result<Option<AddedWords>, String> {
     let line = line(typed);
-    let mut settled = Settled::default();
+    let mut settled = AddedWords::default();
     settled.given.locations = aliases(sources, &line.names)?;
     let Some(settings) = Settings::load(sources)? else {
         return Ok((!settled.given.locations.is_empty()).then_some(settled));
@@ -36,7 +36,7 @@ pub(crate) fn settle(typed: &Typed<'_>, sources: &Sources) -> Result<Option<Sett
     }
     // The command line and variables take precedence over the tables of locations and hosts.
     let is_taken = |long: &str| {
-        let mut variables = settings.variables.iter().map(Entry::key);
+        let mut variables = settings.variables.iter().map(OptionValue::key);
         line.has(long) || variables.any(|name| name == key(long))
     };
     let Given { locations, hosts, .. } = &mut settled.given;
@@ -59,8 +59,8 @@ pub(crate) fn settle(typed: &Typed<'_>, sources: &Sources) -> Result<Option<Sett
 }
 
 /// The parts of a command line that decide which settings apply.
-fn line(typed: &Typed<'_>) -> Line {
-    let mut line = Line { command: typed.command.to_owned(), ..Line::default() };
+fn line(typed: &Typed<'_>) -> Invocation {
+    let mut line = Invocation { command: typed.command.to_owned(), ..Invocation::default() };
     let Some(command) = typed.parser.find_subcommand(typed.command) else { return line };
     let is_typed = |arg: &&Arg| is_typed(arg, typed.matches);
     for arg in command.get_arguments().filter(is_typed) {

@@ -2,8 +2,8 @@
 
 use haul_core::path::printable;
 
-use super::choose::{Line, choose};
-use super::entry::{Entry, Scope, Value};
+use super::choose::{Invocation, choose};
+use super::entry::{OptionValue, Scope, Value};
 use super::mc_hosts::shown;
 use super::origin::Origin;
 use super::settings::Settings;
@@ -17,10 +17,10 @@ pub(crate) fn show_aliases(sources: &Sources) -> Vec<String> {
 
 /// All settings that count for some command line.
 pub(crate) fn show(settings: &Settings) -> Vec<String> {
-    let mut found: Vec<(String, &Entry)> = Vec::new();
+    let mut found: Vec<(String, &OptionValue)> = Vec::new();
     let all = settings.variables.iter().chain(settings.files.iter().flatten());
     for entry in all {
-        let is_replaced = |(_, other): &(String, &Entry)| {
+        let is_replaced = |(_, other): &(String, &OptionValue)| {
             let is_wider = settings.variables.iter().any(|variable| variable.key() == entry.key());
             other.key() == entry.key() && (is_wider || other.scope == entry.scope) && !is_rule(&entry.name)
         };
@@ -41,19 +41,19 @@ pub(crate) fn show(settings: &Settings) -> Vec<String> {
 /// # Errors
 /// One line, if two settings of one table exclude each other.
 pub(crate) fn show_command(settings: &Settings, command: &str) -> Result<Vec<String>, String> {
-    let command = Line { command: command.to_owned(), ..Line::default() };
+    let command = Invocation { command: command.to_owned(), ..Invocation::default() };
     let chosen = choose(settings, &command)?;
     Ok(chosen.iter().map(|chosen| line(&chosen.entry.name, chosen.entry)).collect())
 }
 
-fn name(entry: &Entry) -> String {
+fn name(entry: &OptionValue) -> String {
     match &entry.scope {
         Scope::Command(command) => format!("{command}.{}", entry.name),
         Scope::Defaults | Scope::Location(_) => entry.name.clone(),
     }
 }
 
-fn line(name: &str, entry: &Entry) -> String {
+fn line(name: &str, entry: &OptionValue) -> String {
     let value = match &entry.value {
         Value::Flag(on) => on.to_string(),
         Value::Text(text) | Value::Untyped(text) => format!("{text:?}"),

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::settle;
 use super::sources::Sources;
-use crate::args::{COMMANDS, Cli, Command, Refused, check_value, is_settable, parse_with};
+use crate::args::{COMMANDS, Cli, Command, RefusedCommand, check_value, is_settable, parse_with};
 
 /// Sources with these variables and files, the first of which takes precedence.
 fn sources(dir: &Path, variables: &[(&str, &str)], files: &[&str]) -> Sources {
@@ -20,7 +20,7 @@ fn sources(dir: &Path, variables: &[(&str, &str)], files: &[&str]) -> Sources {
     Sources::of_test(paths.collect(), variables)
 }
 
-fn parse(line: &str, variables: &[(&str, &str)], files: &[&str]) -> Result<Cli, Refused> {
+fn parse(line: &str, variables: &[(&str, &str)], files: &[&str]) -> Result<Cli, RefusedCommand> {
     let dir = tempfile::tempdir().unwrap();
     let sources = sources(dir.path(), variables, files);
     parse_with(line.split(' ').map(OsString::from), &|typed| settle(typed, &sources))
@@ -35,7 +35,7 @@ fn copy(line: &str, variables: &[(&str, &str)], files: &[&str]) -> crate::args::
 
 fn refusal(line: &str, variables: &[(&str, &str)], files: &[&str]) -> String {
     match parse(line, variables, files) {
-        Err(Refused::Line(line)) => line,
+        Err(RefusedCommand::Line(line)) => line,
         other => panic!("{other:?}"),
     }
 }
@@ -136,7 +136,7 @@ fn broken_settings_end_only_commands_that_take_them() {
     for line in ["haul jobs", "haul help copy", "haul completions bash", "haul agent"] {
         assert!(parse(line, &[], &bad).is_ok(), "{line}");
     }
-    assert!(matches!(parse("haul copy --help", &[], &bad), Err(Refused::Parser(_))));
+    assert!(matches!(parse("haul copy --help", &[], &bad), Err(RefusedCommand::Parser(_))));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use haul_engine::RateHandle;
 use rustix::net::sockopt::socket_peercred;
 use serde::{Deserialize, Serialize};
 
-use super::folder::Folder;
+use super::folder::JobFolder;
 use crate::values::Timetable;
 
 /// Maximum size of a request or a reply, in bytes.
@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// A request to a run.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Request {
+enum ControlRequest {
     /// Change the rate or schedule.
     Limit(String),
 }
@@ -29,7 +29,7 @@ enum Request {
 /// The reply.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer {
+enum ControlAnswer {
     /// Success.
     Done,
     /// Refused, with the reason.
@@ -40,7 +40,7 @@ enum Answer {
 ///
 /// # Errors
 /// If the socket cannot be created.
-pub(super) fn listen(folder: &Folder, id: u64, controller: RateHandle) -> io::Result<()> {
+pub(super) fn listen(folder: &JobFolder, id: u64, controller: RateHandle) -> io::Result<()> {
     let (held, path) = folder.socket(id)?;
     let _ = fs::remove_file(&path);
     let listener = UnixListener::bind(&path)?;
@@ -61,12 +61,12 @@ fn serve(stream: &UnixStream, controller: &RateHandle) -> io::Result<()> {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     let answer = match receive(stream)? {
-        Request::Limit(text) => match text.parse::<Timetable>() {
+        ControlRequest::Limit(text) => match text.parse::<Timetable>() {
             Ok(table) => {
                 controller.set(Box::new(move || table.rate_now()));
-                Answer::Done
+                ControlAnswer::Done
             }
-            Err(why) => Answer::Refused(why),
+            Err(why) => ControlAnswer::Refused(why),
         },
     };
     send(stream, &answer)
@@ -76,13 +76,13 @@ fn serve(stream: &UnixStream, controller: &RateHandle) -> io::Result<()> {
 ///
 /// # Errors
 /// If the run cannot be reached or refuses.
-pub(crate) fn limit(folder: &Folder, id: u64, table: &Timetable) -> io::Result<()> {
+pub(crate) fn limit(folder: &JobFolder, id: u64, table: &Timetable) -> io::Result<()> {
     let (_held, path) = folder.socket(id)?;
     let stream = UnixStream::connect(path)?;
-    send(&stream, &Request::Limit(table.to_string()))?;
+    send(&stream, &ControlRequest::Limit(table.to_string()))?;
     match receive(&stream)? {
-        Answer::Done => Ok(()),
-        Answer::Refused(why) => Err(io::Error::other(why)),
+        ControlAnswer::Done => Ok(()),
+        ControlAnswer::Refused(why) => Err(io::Error::other(why)),
     }
 }
 

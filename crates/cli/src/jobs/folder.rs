@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::record::{Record, State};
+use super::record::{JobRecord, JobState};
 
 /// Number of records kept, besides those of running jobs.
 const KEPT: usize = 100;
@@ -14,9 +14,9 @@ const MAX_LEN: u64 = 4 * 1024 * 1024;
 
 /// The directory of the records, accessible to its owner only.
 #[derive(Clone)]
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct JobFolder(PathBuf);
 
-impl Folder {
+impl JobFolder {
     /// Opens the directory of this user's jobs; creates it if it is missing.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Folder {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(super) fn write(&self, record: &Record) -> io::Result<()> {
+    pub(super) fn write(&self, record: &JobRecord) -> io::Result<()> {
         let temporary = self.0.join(format!("{}.new", record.id));
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
@@ -66,21 +66,21 @@ impl Folder {
     ///
     /// # Errors
     /// If the directory cannot be listed.
-    pub(crate) fn records(&self) -> io::Result<Vec<Record>> {
+    pub(crate) fn records(&self) -> io::Result<Vec<JobRecord>> {
         Ok(self.ids()?.into_iter().filter_map(|id| self.record(id)).collect())
     }
 
     /// One record.
-    pub(crate) fn record(&self, id: u64) -> Option<Record> {
+    pub(crate) fn record(&self, id: u64) -> Option<JobRecord> {
         let path = self.file(id);
         let small = fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_LEN);
-        Record::parse(&fs::read(path).ok().filter(|_| small)?)
+        JobRecord::parse(&fs::read(path).ok().filter(|_| small)?)
     }
 
     /// Removes the oldest records beyond the limit, and sockets without a process.
     pub(crate) fn tidy(&self) {
         let Ok(ids) = self.ids() else { return };
-        let runs = |id: u64| self.record(id).is_some_and(|record| record.state() == State::Running);
+        let runs = |id: u64| self.record(id).is_some_and(|record| record.state() == JobState::Running);
         for id in ids.iter().take(ids.len().saturating_sub(KEPT)).filter(|id| !runs(**id)) {
             self.remove(*id);
         }
@@ -140,18 +140,18 @@ fn socket_name(id: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::process::Process;
+    use super::super::process::ProcessIdentity;
     use super::*;
     use std::os::unix::fs::MetadataExt;
 
-    fn folder() -> (tempfile::TempDir, Folder) {
+    fn folder() -> (tempfile::TempDir, JobFolder) {
         let scratch = tempfile::tempdir().unwrap();
-        let folder = Folder::at(scratch.path().join("a/haul/jobs")).unwrap();
+        let folder = JobFolder::at(scratch.path().join("a/haul/jobs")).unwrap();
         (scratch, folder)
     }
 
-    fn record(id: u64) -> Record {
-        Record::new(id, Vec::new(), String::new(), Process::this())
+    fn record(id: u64) -> JobRecord {
+        JobRecord::new(id, Vec::new(), String::new(), ProcessIdentity::this())
     }
 
     #[test]
@@ -192,6 +192,6 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let (_scratch, folder) = folder();
         fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(Folder::at(folder.0.clone()).is_err());
+        assert!(JobFolder::at(folder.0.clone()).is_err());
     }
 }

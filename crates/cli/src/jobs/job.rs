@@ -9,22 +9,22 @@ use haul_core::path::printable;
 use haul_engine::RateHandle;
 
 use super::control;
-use super::folder::Folder;
-use super::process::Process;
-use super::record::{Ended, Record};
+use super::folder::JobFolder;
+use super::process::ProcessIdentity;
+use super::record::{JobRecord, RunResult};
 
 /// Interval of updates of a record.
 const PERIOD: Duration = Duration::from_secs(5);
 
 /// The record of the run of this process.
 pub(crate) struct Job {
-    folder: Folder,
-    state: Mutex<Inner>,
+    folder: JobFolder,
+    state: Mutex<JobInner>,
     id: u64,
 }
 
-struct Inner {
-    record: Record,
+struct JobInner {
+    record: JobRecord,
     begun: Instant,
     written: Instant,
     ended: bool,
@@ -36,15 +36,15 @@ impl Job {
     /// # Errors
     /// If it cannot be written.
     pub(crate) fn start() -> io::Result<Self> {
-        let folder = Folder::open()?;
+        let folder = JobFolder::open()?;
         let id = folder.claim()?;
         let words = std::env::args_os().map(|word| printable(word.as_encoded_bytes())).collect();
         let here = std::env::current_dir().map(|dir| printable(dir.as_os_str().as_encoded_bytes()));
-        let record = Record::new(id, words, here.unwrap_or_default(), Process::this());
+        let record = JobRecord::new(id, words, here.unwrap_or_default(), ProcessIdentity::this());
         folder.write(&record)?;
         folder.tidy();
         let now = Instant::now();
-        let state = Mutex::new(Inner { record, begun: now, written: now, ended: false });
+        let state = Mutex::new(JobInner { record, begun: now, written: now, ended: false });
         Ok(Self { folder, state, id })
     }
 
@@ -73,7 +73,7 @@ impl Job {
     }
 
     /// Records the end of the run.
-    pub(crate) fn ended(&self, totals: &Totals, ended: Ended) {
+    pub(crate) fn ended(&self, totals: &Totals, ended: RunResult) {
         let mut state = self.state.lock();
         state.ended = true;
         state.record.totals = *totals;

@@ -9,6 +9,6 @@ mod process;
 mod record;
 
 pub(crate) use control::limit;
-pub(crate) use folder::Folder;
+pub(crate) use folder::JobFolder;
 pub(crate) use job::Job;
-pub(crate) use record::{Ended, Record, State};
+pub(crate) use record::{JobRecord, JobState, RunResult};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A globally unique process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Process {
+pub(crate) struct ProcessIdentity {
     /// The host name.
     pub(crate) host: String,
     /// The boot ID of the kernel.
@@ -18,7 +18,7 @@ pub(crate) struct Process {
     pub(crate) ticks: u64,
 }
 
-impl Process {
+impl ProcessIdentity {
     /// The current process.
     pub(crate) fn this() -> Self {
         let pid = std::process::id();
@@ -57,11 +57,11 @@ mod tests {
 
     #[test]
     fn a_process_differs_from_another_with_the_same_id() {
-        let this = Process::this();
+        let this = ProcessIdentity::this();
         assert!(this.ticks > 0 && this.is_alive());
-        assert!(!Process { ticks: this.ticks + 1, ..this.clone() }.is_alive());
-        assert!(!Process { boot: "another".to_owned(), ..this.clone() }.is_alive());
-        assert!(!Process { pid: u32::MAX, ..this.clone() }.is_alive());
-        assert!(Process { host: "elsewhere".to_owned(), boot: String::new(), ..this }.is_alive());
+        assert!(!ProcessIdentity { ticks: this.ticks + 1, ..this.clone() }.is_alive());
+        assert!(!ProcessIdentity { boot: "another".to_owned(), ..this.clone() }.is_alive());
+        assert!(!ProcessIdentity { pid: u32::MAX, ..this.clone() }.is_alive());
+        assert!(ProcessIdentity { host: "elsewhere".to_owned(), boot: String::new(), ..this }.is_alive());
     }
 }

@@ -5,14 +5,14 @@ use jiff::{Timestamp, Unit};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::process::Process;
+use super::process::ProcessIdentity;
 
 /// Version of the format of records.
 const SCHEMA: u32 = 1;
 
 /// The record of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct JobRecord {
     schema: u32,
     /// The job number.
     pub(crate) id: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Record {
     /// The working directory.
     pub(crate) folder: String,
     /// The process.
-    pub(crate) process: Process,
+    pub(crate) process: ProcessIdentity,
     /// The start time (RFC 3339).
     pub(crate) started: String,
     /// The end time; `None` while it runs or if it was killed.
@@ -39,7 +39,7 @@ pub(crate) struct Record {
 }
 
 /// The result of a run.
-pub(crate) struct Ended {
+pub(crate) struct RunResult {
     /// The exit code.
     pub(crate) exit_code: u8,
     /// The summary as text.
@@ -51,7 +51,7 @@ pub(crate) struct Ended {
 /// The state of a run, from its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum State {
+pub(crate) enum JobState {
     /// The run is in progress.
     Running,
     /// The run finished with exit code 0.
@@ -62,9 +62,9 @@ pub(crate) enum State {
     Interrupted,
 }
 
-impl Record {
+impl JobRecord {
     /// The record of a run that starts now.
-    pub(super) fn new(id: u64, command: Vec<String>, folder: String, process: Process) -> Self {
+    pub(super) fn new(id: u64, command: Vec<String>, folder: String, process: ProcessIdentity) -> Self {
         Self {
             schema: SCHEMA,
             id,
@@ -82,8 +82,8 @@ impl Record {
     }
 
     /// Records the end of the run.
-    pub(super) fn end(&mut self, ended: Ended) {
-        let Ended { exit_code, text, summary } = ended;
+    pub(super) fn end(&mut self, ended: RunResult) {
+        let RunResult { exit_code, text, summary } = ended;
         self.ended = Some(now());
         self.exit_code = Some(exit_code);
         self.text = Some(text);
@@ -96,12 +96,12 @@ impl Record {
     }
 
     /// The state of the run.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> JobState {
         match self.exit_code {
-            None if self.process.is_alive() => State::Running,
-            None | Some(130) => State::Interrupted,
-            Some(0) => State::Finished,
-            Some(_) => State::Failed,
+            None if self.process.is_alive() => JobState::Running,
+            None | Some(130) => JobState::Interrupted,
+            Some(0) => JobState::Finished,
+            Some(_) => JobState::Failed,
         }
     }
 }
@@ -117,18 +117,24 @@ mod tests {
 
     #[test]
     fn a_record_is_read_back_and_has_a_state() {
-        let mut record = Record::new(7, vec!["haul".to_owned()], "/x".to_owned(), Process::this());
-        let back = |record: &Record| Record::parse(&serde_json::to_vec(record).unwrap());
+        let mut record = JobRecord::new(7, vec!["haul".to_owned()], "/x".to_owned(), ProcessIdentity::this());
+        let back = |record: &JobRecord| JobRecord::parse(&serde_json::to_vec(record).unwrap());
         assert_eq!(back(&record), Some(record.clone()));
-        assert_eq!(record.state(), State::Running);
+        assert_eq!(record.state(), JobState::Running);
         record.process.ticks += 1;
-        assert_eq!(record.state(), State::Interrupted, "its process is gone and it says nothing of its end");
-        for (exit_code, state) in [(0, State::Finished), (3, State::Failed), (130, State::Interrupted)] {
-            record.end(Ended { exit_code, text: "done".to_owned(), summary: Value::Null });
+        assert_eq!(
+            record.state(),
+            JobState::Interrupted,
+            "its process is gone and it says nothing of its end"
+        );
+        for (exit_code, state) in
+            [(0, JobState::Finished), (3, JobState::Failed), (130, JobState::Interrupted)]
+        {
+            record.end(RunResult { exit_code, text: "done".to_owned(), summary: Value::Null });
             assert_eq!(record.state(), state);
         }
         assert!(record.ended.as_ref().is_some_and(|at| at.len() == 20 && at.ends_with('Z')), "{record:?}");
-        assert_eq!(Record::parse(b""), None);
-        assert_eq!(Record::parse(b"{\"schema\":1,"), None);
+        assert_eq!(JobRecord::parse(b""), None);
+        assert_eq!(JobRecord::parse(b"{\"schema\":1,"), None);
     }
 }

@@ -25,12 +25,12 @@ pub(crate) struct ManifestRequest {
     /// The ssh key to sign it with.
     pub(crate) key: Option<PathBuf>,
     /// The names in it.
-    pub(crate) names: Names,
+    pub(crate) names: ManifestNames,
 }
 
 /// How a manifest names the files of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Names {
+pub(crate) enum ManifestNames {
     /// By the path relative to the destination.
     Path,
     /// By the last component: streams are reported by their whole location.
@@ -39,7 +39,7 @@ pub(crate) enum Names {
     Given(Vec<u8>),
 }
 
-impl Names {
+impl ManifestNames {
     fn of<'a>(&'a self, name: &'a [u8]) -> &'a [u8] {
         match self {
             Self::Path => name,
@@ -54,14 +54,14 @@ pub(crate) struct Manifest {
     file: PathBuf,
     sha256: bool,
     key: Option<PathBuf>,
-    names: Names,
+    names: ManifestNames,
     collected: Mutex<Collected>,
 }
 
 #[derive(Default)]
 struct Collected {
-    files: Sorter<File>,
-    links: Sorter<Link>,
+    files: Sorter<ManifestFile>,
+    links: Sorter<ManifestLink>,
     /// Orders the digests of one name in time: a later source may replace the file of an earlier one.
     next: u64,
     /// Files at the destination whose content the run did not verify.
@@ -72,13 +72,13 @@ struct Collected {
 impl Collected {
     fn push(&mut self, name: &[u8], digest: Digest) -> io::Result<()> {
         self.next += 1;
-        self.files.push(File { name: name.to_vec(), at: self.next, digest: digest.0 })
+        self.files.push(ManifestFile { name: name.to_vec(), at: self.next, digest: digest.0 })
     }
 }
 
 /// A file, ordered by name and then by time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct File {
+struct ManifestFile {
     name: Vec<u8>,
     at: u64,
     digest: [u8; 32],
@@ -86,14 +86,14 @@ struct File {
 
 /// A further name of a file, ordered by the first name.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Link {
+struct ManifestLink {
     first_name: Vec<u8>,
     name: Vec<u8>,
 }
 
 /// A manifest that was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Written {
+pub(crate) struct WrittenManifest {
     /// The file.
     #[serde(serialize_with = "as_text")]
     pub(crate) file: PathBuf,
@@ -149,7 +149,7 @@ impl Manifest {
             (_, Content::Digest(_)) if self.sha256 => Ok(()),
             (_, Content::Digest(digest)) => collected.push(name, digest),
             (_, Content::OfName(first)) => {
-                collected.links.push(Link { first_name: first.to_vec(), name: name.to_vec() })
+                collected.links.push(ManifestLink { first_name: first.to_vec(), name: name.to_vec() })
             }
             // Directories and links are updated too.
             (Action::Updated, Content::Unknown) => Ok(()),
@@ -184,7 +184,7 @@ impl Manifest {
     ///
     /// # Errors
     /// The error of a write, or of the temporary lists.
-    pub(crate) fn write(&self, successful: bool) -> io::Result<Written> {
+    pub(crate) fn write(&self, successful: bool) -> io::Result<WrittenManifest> {
         let Collected { files, links, mut without_digest, failure, .. } =
             std::mem::take(&mut *self.collected.lock());
         if let Some(error) = failure {
@@ -192,7 +192,7 @@ impl Manifest {
         }
         let mut out = BufWriter::new(temporary(&self.file)?);
         let mut count = 0;
-        let mut write = |file: File| {
+        let mut write = |file: ManifestFile| {
             count += 1;
             out.write_all(&write_line(&file.name, &Digest(file.digest)))
         };
@@ -211,25 +211,31 @@ impl Manifest {
         new.persist(&self.file)?;
         let key = self.key.as_ref().filter(|_| successful);
         let signature = key.map(|key| sign(&self.file, key)).transpose()?;
-        Ok(Written { file: self.file.clone(), files: count, without_digest, signed: signature.is_some() })
+        Ok(WrittenManifest {
+            file: self.file.clone(),
+            files: count,
+            without_digest,
+            signed: signature.is_some(),
+        })
     }
 }
 
 /// Gives each further name the digest of the first one. Returns how many have none, because the run did not copy or
 /// compare the first name.
 fn join(
-    files: impl Iterator<Item = io::Result<File>>,
-    links: Sorter<Link>,
-    all: &mut Sorter<File>,
+    files: impl Iterator<Item = io::Result<ManifestFile>>,
+    links: Sorter<ManifestLink>,
+    all: &mut Sorter<ManifestFile>,
 ) -> io::Result<u64> {
     let mut links = links.sorted()?.peekable();
     let mut without_digest = 0;
     for file in files {
         let file = file?;
-        let is_due = |link: &io::Result<Link>| link.as_ref().is_ok_and(|link| link.first_name <= file.name);
+        let is_due =
+            |link: &io::Result<ManifestLink>| link.as_ref().is_ok_and(|link| link.first_name <= file.name);
         while let Some(link) = links.next_if(is_due).transpose()? {
             if link.first_name == file.name {
-                all.push(File { name: link.name, ..file.clone() })?;
+                all.push(ManifestFile { name: link.name, ..file.clone() })?;
             } else {
                 without_digest += 1;
             }
@@ -244,10 +250,10 @@ fn join(
 }
 
 /// The last digest of each name.
-struct Latest<I: Iterator<Item = io::Result<File>>>(std::iter::Peekable<I>);
+struct Latest<I: Iterator<Item = io::Result<ManifestFile>>>(std::iter::Peekable<I>);
 
-impl<I: Iterator<Item = io::Result<File>>> Iterator for Latest<I> {
-    type Item = io::Result<File>;
+impl<I: Iterator<Item = io::Result<ManifestFile>>> Iterator for Latest<I> {
+    type Item = io::Result<ManifestFile>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut last = match self.0.next()? {
@@ -273,7 +279,7 @@ mod tests {
             file: file.to_owned(),
             sha256: false,
             key: None,
-            names: Names::Path,
+            names: ManifestNames::Path,
         })
     }
 
@@ -307,7 +313,10 @@ mod tests {
         manifest.add(Action::RemovedAtSource, b"c", Content::Unknown);
         assert_eq!(std::fs::read(&file).unwrap(), b"old");
         let written = manifest.write(true).unwrap();
-        assert_eq!(written, Written { file: file.clone(), files: 5, without_digest: 3, signed: false });
+        assert_eq!(
+            written,
+            WrittenManifest { file: file.clone(), files: 5, without_digest: 3, signed: false }
+        );
         let expected: String =
             [("a", 3), ("b", 5), ("c", 3), ("d", 4), ("e", 3)].map(|(name, byte)| line(name, byte)).concat();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), expected);

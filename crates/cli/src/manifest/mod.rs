@@ -10,7 +10,7 @@ mod sign;
 mod temporary;
 mod write;
 
-pub(crate) use collect::{Manifest, ManifestRequest, Names, Written};
+pub(crate) use collect::{Manifest, ManifestNames, ManifestRequest, WrittenManifest};
 pub(crate) use read::read_manifest;
 pub(crate) use sign::verify_signature;
 pub(crate) use write::write_line;

@@ -6,7 +6,7 @@ use haul_core::path::MAX_PATH_LEN;
 use haul_core::{Digest, Error, ErrorKind, RelPath, Result, Side};
 use haul_engine::HashLine;
 
-use crate::settings::{Records, Separator};
+use crate::settings::{ListRecords, Separator};
 
 /// The longest line: a path with each byte escaped, a digest and separators.
 const MAX_LINE: usize = 2 * MAX_PATH_LEN + 80;
@@ -19,7 +19,7 @@ pub(crate) fn read_manifest(
     one_file: Option<Vec<u8>>,
 ) -> impl Iterator<Item = Result<HashLine>> {
     let name = name.to_vec();
-    let mut records = Records::new(reader, Separator::Newline, MAX_LINE);
+    let mut records = ListRecords::new(reader, Separator::Newline, MAX_LINE);
     let first = [records.next(), one_file.as_ref().and_then(|_| records.next())];
     let is_only = one_file.is_some() && first[1].is_none();
     first.into_iter().flatten().chain(records).enumerate().map(move |(at, record)| {

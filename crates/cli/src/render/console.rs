@@ -13,10 +13,10 @@ use haul_job::Observer;
 
 use super::differences::Difference;
 use super::failures::Failures;
-use super::gauge::{Gauge, NoGauge, status_line};
+use super::gauge::{NoGauge, ProgressGauge, status_line};
 use super::itemize::Items;
 use super::json::{self, Json};
-use super::lines::Lines;
+use super::lines::OutputLines;
 use super::log::Log;
 use super::people::{People, difference_line};
 use super::plain::Ticker;
@@ -25,10 +25,10 @@ use super::print::say;
 use super::probe::{Diagnosis, Measurement};
 use super::summary::{Summary, shown};
 use super::tty::Bottom;
-use super::view::{Start, View};
+use super::view::{RunView, Start};
 use crate::exit_code::{Circumstances, Exit};
-use crate::jobs::{Ended, Job};
-use crate::manifest::{Manifest, ManifestRequest, Written};
+use crate::jobs::{Job, RunResult};
+use crate::manifest::{Manifest, ManifestRequest, WrittenManifest};
 use crate::settings::{of_option, usage};
 
 /// When progress is shown.
@@ -79,12 +79,12 @@ impl OutputSettings {
 
 /// Shows a run, and collects the data for its summary.
 pub(crate) struct Console {
-    view: Box<dyn View>,
+    view: Box<dyn RunView>,
     settings: OutputSettings,
     failures: Mutex<Failures>,
     manifest: Option<Manifest>,
     log: Option<Log>,
-    lines: Arc<Lines>,
+    lines: Arc<OutputLines>,
     job: Option<Arc<Job>>,
     /// The last progress.
     last: Mutex<Option<Progress>>,
@@ -106,8 +106,8 @@ impl Console {
         };
         let log = settings.log_file.as_deref().map(open_log).transpose()?;
         let manifest = settings.manifest.as_ref().map(Manifest::begin).transpose()?;
-        let lines = Arc::new(Lines::stdout());
-        let view: Box<dyn View> = if settings.json {
+        let lines = Arc::new(OutputLines::stdout());
+        let view: Box<dyn RunView> = if settings.json {
             Box::new(Json::new(Arc::clone(&lines), settings.dry_run, settings.progress != Showing::Never))
         } else {
             let items = settings.itemize.then_some(settings.items);
@@ -204,7 +204,7 @@ impl Console {
             (summary.quiet, summary.shown_live) = (false, false);
             let (text, summary_json) = (summary.text(), json::summary(&summary));
             let exit_code = summary.exit as u8;
-            job.ended(&summary.report.totals, Ended { exit_code, text, summary: summary_json });
+            job.ended(&summary.report.totals, RunResult { exit_code, text, summary: summary_json });
         }
         if let Some(cause) = self.lines.failure() {
             say(&format!("haul: failed to write to standard output: {cause}\n"));
@@ -311,14 +311,14 @@ fn open_log(path: &Path) -> Result<Log> {
 }
 
 /// Writes the manifest of a run that came to its end.
-fn write(manifest: &Manifest, summary: &Summary) -> std::result::Result<Written, String> {
+fn write(manifest: &Manifest, summary: &Summary) -> std::result::Result<WrittenManifest, String> {
     if summary.report.interrupted || summary.report.fatal.is_some() {
         return Err("the run did not come to its end".to_owned());
     }
     manifest.write(summary.exit == Exit::Done).map_err(|error| without_errno(&error.to_string()))
 }
 
-fn gauge(settings: &OutputSettings) -> Box<dyn Gauge> {
+fn gauge(settings: &OutputSettings) -> Box<dyn ProgressGauge> {
     let names_on_terminal = settings.lists_entries() && std::io::stdout().is_terminal();
     let shown = match settings.progress {
         Showing::Always => true,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::wording::{bytes, count};
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct EstimateLine<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     destination: &'a str,
@@ -20,7 +20,8 @@ struct Line<'a> {
 pub(crate) fn estimate_json(destination: &str, len: u64, estimate: RequestEstimate) -> Vec<u8> {
     let RequestEstimate { put, get, parts } = estimate;
     // Text and numbers can always be serialized.
-    super::json::line(&Line { kind: "estimate", destination, len, parts, put, get }).unwrap_or_default()
+    super::json::line(&EstimateLine { kind: "estimate", destination, len, parts, put, get })
+        .unwrap_or_default()
 }
 
 /// As text.

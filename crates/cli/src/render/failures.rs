@@ -18,7 +18,7 @@ const CAUSES: usize = 100;
 
 /// Entries that failed for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct FailureGroup {
     /// The operation that failed, and the cause: `read (source): Permission denied`.
     pub(crate) cause: String,
     /// The kind of the error.
@@ -34,14 +34,14 @@ pub(crate) struct Group {
 /// All failures of a run.
 #[derive(Default)]
 pub(crate) struct Failures {
-    groups: Vec<Group>,
+    groups: Vec<FailureGroup>,
     count: u64,
     live: u64,
-    list: Option<List>,
+    list: Option<FailedList>,
 }
 
 /// The file of `--failed`.
-struct List {
+struct FailedList {
     out: BufWriter<File>,
     nul: bool,
     failure: Option<String>,
@@ -53,7 +53,7 @@ impl Failures {
     /// # Errors
     /// If the file cannot be created.
     pub(crate) fn with_list(path: &Path, nul: bool) -> io::Result<Self> {
-        let list = List { out: BufWriter::new(File::create(path)?), nul, failure: None };
+        let list = FailedList { out: BufWriter::new(File::create(path)?), nul, failure: None };
         Ok(Self { list: Some(list), ..Self::default() })
     }
 
@@ -72,10 +72,10 @@ impl Failures {
                 let other = "other causes";
                 match self.groups.iter_mut().find(|group| group.cause == other) {
                     Some(group) => group.add(name),
-                    None => self.begin(Group::new(other.to_owned(), error, name)),
+                    None => self.begin(FailureGroup::new(other.to_owned(), error, name)),
                 }
             }
-            None => self.begin(Group::new(cause, error, name)),
+            None => self.begin(FailureGroup::new(cause, error, name)),
         };
         let live = of_cause <= LIVE_OF_CAUSE && self.live < LIVE;
         self.live += u64::from(live);
@@ -83,7 +83,7 @@ impl Failures {
     }
 
     /// Starts a group. Returns its size.
-    fn begin(&mut self, group: Group) -> u64 {
+    fn begin(&mut self, group: FailureGroup) -> u64 {
         self.groups.push(group);
         1
     }
@@ -99,7 +99,7 @@ impl Failures {
     }
 
     /// The groups, the largest first.
-    pub(crate) fn groups(&self) -> Vec<Group> {
+    pub(crate) fn groups(&self) -> Vec<FailureGroup> {
         let mut groups = self.groups.clone();
         groups.sort_by_key(|group| std::cmp::Reverse(group.count));
         groups
@@ -120,7 +120,7 @@ impl Failures {
     }
 }
 
-impl Group {
+impl FailureGroup {
     fn new(cause: String, error: &Error, name: &[u8]) -> Self {
         let hint = error.hint().map(str::to_owned);
         Self { cause, kind: error.kind(), hint, count: 1, names: vec![name.to_vec()] }
@@ -136,7 +136,7 @@ impl Group {
     }
 }
 
-impl List {
+impl FailedList {
     fn add(&mut self, name: &[u8]) {
         match listed(name, self.nul) {
             None => {

@@ -16,7 +16,7 @@ const MAX_BAR: usize = 30;
 const BAR_PART: usize = 5;
 
 /// A place where progress is shown.
-pub(super) trait Gauge: Send + Sync {
+pub(super) trait ProgressGauge: Send + Sync {
     /// Shows the progress, and the file that is being copied.
     fn show(&self, progress: &Progress, file: Option<&[u8]>);
     /// Runs `print` while the progress is hidden.
@@ -28,7 +28,7 @@ pub(super) trait Gauge: Send + Sync {
 /// No progress.
 pub(super) struct NoGauge;
 
-impl Gauge for NoGauge {
+impl ProgressGauge for NoGauge {
     fn show(&self, _progress: &Progress, _file: Option<&[u8]>) {}
 
     fn aside(&self, print: &mut dyn FnMut()) {

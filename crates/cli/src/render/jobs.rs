@@ -5,34 +5,34 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::lines::Lines;
+use super::lines::OutputLines;
 use super::wording::{bytes, duration};
 use crate::exit_code::Exit;
-use crate::jobs::{Record, State};
+use crate::jobs::{JobRecord, JobState};
 
 /// Prints records.
 pub(crate) struct JobLines {
-    lines: Lines,
+    lines: OutputLines,
     json: bool,
 }
 
 /// A record as JSON.
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "job")]
-struct Line<'a> {
-    state: State,
+struct JobLine<'a> {
+    state: JobState,
     #[serde(flatten)]
-    record: &'a Record,
+    record: &'a JobRecord,
 }
 
 impl JobLines {
     /// Prints text or JSON.
     pub(crate) fn new(json: bool) -> Self {
-        Self { lines: Lines::stdout(), json }
+        Self { lines: OutputLines::stdout(), json }
     }
 
     /// All records, the newest last.
-    pub(crate) fn list(&self, records: &[Record]) -> Exit {
+    pub(crate) fn list(&self, records: &[JobRecord]) -> Exit {
         if self.json {
             for record in records {
                 self.write_json(record);
@@ -50,7 +50,7 @@ impl JobLines {
         }
         for record in records {
             let state = match (record.state(), record.exit_code) {
-                (State::Failed, Some(code)) => format!("failed ({code})"),
+                (JobState::Failed, Some(code)) => format!("failed ({code})"),
                 (state, _) => word(state).to_owned(),
             };
             let sent = bytes(record.totals.sent_bytes);
@@ -66,7 +66,7 @@ impl JobLines {
     }
 
     /// One record, with its summary.
-    pub(crate) fn show(&self, record: &Record) -> Exit {
+    pub(crate) fn show(&self, record: &JobRecord) -> Exit {
         if self.json {
             self.write_json(record);
             return self.end();
@@ -93,7 +93,7 @@ impl JobLines {
                 self.write(&format!("  so far: {} files copied, {sent} sent", totals.copied));
             }
         }
-        if state == State::Interrupted && record.text.is_none() {
+        if state == JobState::Interrupted && record.text.is_none() {
             self.write("it was killed; run the same command again to resume");
         }
         self.end()
@@ -112,9 +112,9 @@ impl JobLines {
         self.lines.write(format!("{line}\n").as_bytes());
     }
 
-    fn write_json(&self, record: &Record) {
+    fn write_json(&self, record: &JobRecord) {
         // A record can always be serialized.
-        if let Ok(text) = super::json::line(&Line { state: record.state(), record }) {
+        if let Ok(text) = super::json::line(&JobLine { state: record.state(), record }) {
             self.lines.write(&text);
         }
     }
@@ -125,19 +125,19 @@ impl JobLines {
     }
 }
 
-fn word(state: State) -> &'static str {
+fn word(state: JobState) -> &'static str {
     match state {
-        State::Running => "running",
-        State::Finished => "finished",
-        State::Failed => "failed",
-        State::Interrupted => "interrupted",
+        JobState::Running => "running",
+        JobState::Finished => "finished",
+        JobState::Failed => "failed",
+        JobState::Interrupted => "interrupted",
     }
 }
 
 /// The duration until the end, or until now.
-fn seconds(record: &Record) -> f64 {
+fn seconds(record: &JobRecord) -> f64 {
     match (record.state(), record.started.parse::<Timestamp>()) {
-        (State::Running, Ok(started)) => started.duration_until(Timestamp::now()).as_secs_f64().max(0.0),
+        (JobState::Running, Ok(started)) => started.duration_until(Timestamp::now()).as_secs_f64().max(0.0),
         _ => record.seconds,
     }
 }
@@ -151,7 +151,7 @@ fn local(time: &str, format: &str) -> String {
 }
 
 /// The command, quoted for a shell.
-fn line(record: &Record) -> String {
+fn line(record: &JobRecord) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c);
     let quoted = record.command.iter().map(|word| {
         if !word.is_empty() && word.chars().all(plain) {

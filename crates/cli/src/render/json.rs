@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(super) use line::line;
-pub(super) use name::Name;
+pub(super) use name::JsonName;
 pub(crate) use probe::Cpu;
 
 use haul_core::event::{Action, Content, Done};
@@ -22,14 +22,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::differences::{Difference, Differences};
-use super::lines::Lines;
+use super::lines::OutputLines;
 use super::plan::Planned;
 use super::print::say;
 use super::probe::{Diagnosis, Measurement, NamedLink};
-use super::summary::Command;
-use super::summary::{Stored, Summary};
-use super::view::{Start, View};
-use crate::manifest::Written;
+use super::summary::SummaryCommand;
+use super::summary::{StoredEncoding, Summary};
+use super::view::{RunView, Start};
+use crate::manifest::WrittenManifest;
 
 /// Version of the format. It changes when a field is removed or changes its meaning.
 const SCHEMA: u32 = 1;
@@ -39,14 +39,14 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// JSON lines on standard output.
 pub(super) struct Json {
-    lines: Arc<Lines>,
+    lines: Arc<OutputLines>,
     dry_run: bool,
     with_progress: bool,
     shown: Mutex<Option<Instant>>,
 }
 
 #[derive(Serialize)]
-struct Failed {
+struct FailedLine {
     kind: ErrorKind,
     side: Side,
     message: String,
@@ -54,7 +54,7 @@ struct Failed {
     hint: Option<String>,
 }
 
-impl Failed {
+impl FailedLine {
     fn new(error: &Error) -> Self {
         let hint = error.hint().map(str::to_owned);
         Self { kind: error.kind(), side: error.side(), message: error.to_string(), hint }
@@ -63,11 +63,11 @@ impl Failed {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Line<'a> {
+enum RunLine<'a> {
     Start {
         schema: u32,
         version: &'static str,
-        command: Command,
+        command: SummaryCommand,
         sources: &'a [String],
         #[serde(skip_serializing_if = "Option::is_none")]
         destination: Option<&'a str>,
@@ -79,12 +79,12 @@ enum Line<'a> {
         #[serde(flatten)]
         progress: &'a Progress,
         #[serde(skip_serializing_if = "Option::is_none")]
-        in_flight: Option<Name>,
+        in_flight: Option<JsonName>,
     },
     Entry {
         action: Action,
         #[serde(flatten)]
-        name: Name,
+        name: JsonName,
         changes: Vec<&'static str>,
         len: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,41 +92,41 @@ enum Line<'a> {
     },
     Failed {
         #[serde(flatten)]
-        name: Name,
-        error: Failed,
+        name: JsonName,
+        error: FailedLine,
     },
     Difference {
         difference: Difference,
         #[serde(flatten)]
-        name: Name,
+        name: JsonName,
         #[serde(skip_serializing_if = "str::is_empty")]
         detail: &'a str,
     },
     BadPage {
         #[serde(flatten)]
-        name: Name,
+        name: JsonName,
         page: u64,
     },
     Note {
         text: &'a str,
     },
     Probe {
-        source: probe::Source,
+        source: probe::SourceLine,
         links: &'a [NamedLink],
         destination: probe::Destination<'a>,
-        tree: probe::Tree<'a>,
+        tree: probe::TreeLine<'a>,
         estimate: &'a Estimate,
-        choice: probe::Choice,
+        choice: probe::ChoiceLine,
         run: &'a str,
     },
-    Plan(Box<plan::Line<'a>>),
+    Plan(Box<plan::PlanLine<'a>>),
     Finding {
         end: &'a str,
         #[serde(flatten)]
         finding: &'a Finding,
     },
     Summary {
-        command: Command,
+        command: SummaryCommand,
         dry_run: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         job: Option<u64>,
@@ -137,16 +137,16 @@ enum Line<'a> {
         corrupt: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         differences: Option<Differences>,
-        failures: Vec<Failures<'a>>,
-        metadata: Vec<Metadata<'a>>,
+        failures: Vec<FailuresLine<'a>>,
+        metadata: Vec<MetadataLine<'a>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        left_out: Vec<Metadata<'a>>,
+        left_out: Vec<MetadataLine<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         requests: Option<RequestCounts>,
         #[serde(skip_serializing_if = "Option::is_none")]
         estimate: Option<RequestCounts>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        stored: Option<&'a Stored>,
+        stored: Option<&'a StoredEncoding>,
         #[serde(skip_serializing_if = "Option::is_none")]
         blake3: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,9 +156,9 @@ enum Line<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         not_removed: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        manifest: Option<&'a Written>,
+        manifest: Option<&'a WrittenManifest>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        error: Option<Failed>,
+        error: Option<FailedLine>,
     },
 }
 
@@ -170,51 +170,51 @@ struct IndexUse {
 }
 
 #[derive(Serialize)]
-struct Failures<'a> {
+struct FailuresLine<'a> {
     kind: ErrorKind,
     cause: &'a str,
     count: u64,
-    first: Vec<Name>,
+    first: Vec<JsonName>,
 }
 
 #[derive(Serialize)]
-struct Metadata<'a> {
+struct MetadataLine<'a> {
     what: &'a str,
     cause: &'a str,
     count: u64,
     #[serde(flatten)]
-    example: Name,
+    example: JsonName,
 }
 
-impl<'a> Metadata<'a> {
+impl<'a> MetadataLine<'a> {
     fn new(note: &'a MetaNote) -> Self {
-        let example = Name::new(note.example.as_bytes());
+        let example = JsonName::new(note.example.as_bytes());
         Self { what: &note.what, cause: &note.cause, count: note.count, example }
     }
 }
 
 impl Json {
     /// Writes to `lines`.
-    pub(super) fn new(lines: Arc<Lines>, dry_run: bool, with_progress: bool) -> Self {
+    pub(super) fn new(lines: Arc<OutputLines>, dry_run: bool, with_progress: bool) -> Self {
         Self { lines, dry_run, with_progress, shown: Mutex::new(None) }
     }
 
-    fn write(&self, line: &Line<'_>) {
+    fn write(&self, line: &RunLine<'_>) {
         // A line can always be serialized: all map keys are text.
         if let Ok(text) = line::line(line) {
             self.lines.write(&text);
         }
     }
 
-    fn write_now(&self, line: &Line<'_>) {
+    fn write_now(&self, line: &RunLine<'_>) {
         self.write(line);
         self.lines.flush();
     }
 }
 
-impl View for Json {
+impl RunView for Json {
     fn start(&self, start: &Start) {
-        self.write_now(&Line::Start {
+        self.write_now(&RunLine::Start {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
             command: start.command,
@@ -232,8 +232,8 @@ impl View for Json {
             return;
         }
         *shown = Some(Instant::now());
-        let in_flight = file.filter(|_| progress.phase == Phase::Copy).map(Name::new);
-        self.write_now(&Line::Progress { progress, in_flight });
+        let in_flight = file.filter(|_| progress.phase == Phase::Copy).map(JsonName::new);
+        self.write_now(&RunLine::Progress { progress, in_flight });
     }
 
     fn entry(&self, name: &[u8], done: Done<'_>) {
@@ -243,44 +243,44 @@ impl View for Json {
         };
         let Done { action, len, .. } = done;
         let changes = done.changes.words().collect();
-        self.write(&Line::Entry { action, name: Name::new(name), changes, len, blake3 });
+        self.write(&RunLine::Entry { action, name: JsonName::new(name), changes, len, blake3 });
     }
 
     fn failed(&self, name: &[u8], error: &Error, _live: bool) {
-        self.write(&Line::Failed { name: Name::new(name), error: Failed::new(error) });
+        self.write(&RunLine::Failed { name: JsonName::new(name), error: FailedLine::new(error) });
     }
 
     fn difference(&self, difference: Difference, name: &[u8], detail: &str) {
-        self.write(&Line::Difference { difference, name: Name::new(name), detail });
+        self.write(&RunLine::Difference { difference, name: JsonName::new(name), detail });
     }
 
     fn bad_page(&self, name: &[u8], page: u64) {
-        self.write(&Line::BadPage { name: Name::new(name), page });
+        self.write(&RunLine::BadPage { name: JsonName::new(name), page });
     }
 
     fn note(&self, text: &str) {
-        self.write_now(&Line::Note { text });
+        self.write_now(&RunLine::Note { text });
     }
 
     fn measurement(&self, measurement: &Measurement) {
-        self.write_now(&Line::Probe {
-            source: probe::Source::new(&measurement.source),
+        self.write_now(&RunLine::Probe {
+            source: probe::SourceLine::new(&measurement.source),
             links: &measurement.links,
             destination: probe::Destination::new(&measurement.destination),
-            tree: probe::Tree::new(measurement),
+            tree: probe::TreeLine::new(measurement),
             estimate: &measurement.estimate,
-            choice: probe::Choice::new(measurement),
+            choice: probe::ChoiceLine::new(measurement),
             run: &measurement.command,
         });
     }
 
     fn planned(&self, planned: &Planned) {
-        self.write_now(&Line::Plan(Box::new(plan::Line::new(planned))));
+        self.write_now(&RunLine::Plan(Box::new(plan::PlanLine::new(planned))));
     }
 
     fn diagnosis(&self, diagnosis: &Diagnosis) {
         for (end, finding) in &diagnosis.rows {
-            self.write_now(&Line::Finding { end, finding });
+            self.write_now(&RunLine::Finding { end, finding });
         }
     }
 
@@ -301,16 +301,16 @@ pub(super) fn summary(summary: &Summary) -> Value {
     serde_json::to_value(summary_line(summary)).unwrap_or_default()
 }
 
-fn summary_line(summary: &Summary) -> Line<'_> {
+fn summary_line(summary: &Summary) -> RunLine<'_> {
     let report = &summary.report;
-    let differences = (summary.command == Command::Verify).then_some(summary.differences);
-    let failures = summary.groups.iter().map(|group| Failures {
+    let differences = (summary.command == SummaryCommand::Verify).then_some(summary.differences);
+    let failures = summary.groups.iter().map(|group| FailuresLine {
         kind: group.kind,
         cause: &group.cause,
         count: group.count,
-        first: group.names.iter().map(|name| Name::new(name)).collect(),
+        first: group.names.iter().map(|name| JsonName::new(name)).collect(),
     });
-    Line::Summary {
+    RunLine::Summary {
         command: summary.command,
         dry_run: summary.dry_run,
         job: summary.job,
@@ -321,8 +321,8 @@ fn summary_line(summary: &Summary) -> Line<'_> {
         corrupt: report.corrupt,
         differences,
         failures: failures.collect(),
-        metadata: report.notes.iter().map(Metadata::new).collect(),
-        left_out: report.left_out.iter().map(Metadata::new).collect(),
+        metadata: report.notes.iter().map(MetadataLine::new).collect(),
+        left_out: report.left_out.iter().map(MetadataLine::new).collect(),
         requests: summary.requests,
         estimate: summary.estimate,
         stored: summary.stored.as_ref(),
@@ -335,7 +335,7 @@ fn summary_line(summary: &Summary) -> Line<'_> {
         pages: report.pages,
         not_removed: report.not_removed.as_deref(),
         manifest: summary.manifest.as_ref().and_then(|manifest| manifest.as_ref().ok()),
-        error: report.fatal.as_ref().map(Failed::new),
+        error: report.fatal.as_ref().map(FailedLine::new),
     }
 }
 
@@ -343,15 +343,15 @@ fn summary_line(summary: &Summary) -> Line<'_> {
 mod tests {
     use super::*;
 
-    fn text(line: &Line<'_>) -> String {
+    fn text(line: &RunLine<'_>) -> String {
         serde_json::to_string(line).unwrap()
     }
 
     #[test]
     fn names_have_bytes_if_they_are_not_text() {
         let entry = |name: &[u8]| {
-            let (name, changes) = (Name::new(name), vec!["size"]);
-            text(&Line::Entry { action: Action::Copied, name, changes, len: 3, blake3: None })
+            let (name, changes) = (JsonName::new(name), vec!["size"]);
+            text(&RunLine::Entry { action: Action::Copied, name, changes, len: 3, blake3: None })
         };
         assert_eq!(
             entry(b"a\nb"),
@@ -368,7 +368,7 @@ mod tests {
     fn a_failure_has_kind_side_and_message() {
         let error =
             Error::new(ErrorKind::PermissionDenied, Side::Source, "read", "no").on("a").with_hint("h");
-        let line = Line::Failed { name: Name::new(b"a"), error: Failed::new(&error) };
+        let line = RunLine::Failed { name: JsonName::new(b"a"), error: FailedLine::new(&error) };
         let expected = concat!(
             r#"{"type":"failed","path":"a","error":{"kind":"permission_denied","side":"source","#,
             r#""message":"failed to read `a` (source): no","hint":"h"}}"#

@@ -9,15 +9,15 @@ use std::os::fd::AsFd;
 use crate::exit_code::Exit;
 
 /// Buffered standard output. The first failure is kept and nothing is written after it.
-pub(crate) struct Lines(Mutex<State>);
+pub(crate) struct OutputLines(Mutex<LinesState>);
 
-struct State {
+struct LinesState {
     out: Option<BufWriter<File>>,
     failure: Option<io::Error>,
     terminal: bool,
 }
 
-impl Lines {
+impl OutputLines {
     /// The current standard output.
     pub(crate) fn stdout() -> Self {
         let stdout = io::stdout();
@@ -26,7 +26,7 @@ impl Lines {
             Ok(fd) => (Some(BufWriter::with_capacity(64 * 1024, File::from(fd))), None),
             Err(error) => (None, Some(error)),
         };
-        Self(Mutex::new(State { out, failure, terminal }))
+        Self(Mutex::new(LinesState { out, failure, terminal }))
     }
 
     /// Writes one line, newline included. Flushes it if standard output is a terminal.
@@ -70,7 +70,7 @@ impl Lines {
     }
 }
 
-impl State {
+impl LinesState {
     fn attempt(&mut self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) {
         let Some(out) = &mut self.out else { return };
         if let Err(error) = write(out) {

@@ -4,15 +4,15 @@ use haul_core::path::printable;
 use haul_core::{Entry, EntryKind, Timestamp};
 use serde::Serialize;
 
-use super::json::{Name, line};
+use super::json::{JsonName, line};
 use super::wording::bytes;
 
 /// An entry of a directory, under the name that it is listed with.
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "listed")]
-pub(crate) struct Listed<'a> {
+pub(crate) struct EntryRow<'a> {
     #[serde(flatten)]
-    name: Name,
+    name: JsonName,
     kind: &'static str,
     len: u64,
     modified: Option<String>,
@@ -24,12 +24,20 @@ pub(crate) struct Listed<'a> {
     shown: String,
 }
 
-impl<'a> Listed<'a> {
+impl<'a> EntryRow<'a> {
     /// The entry with this name.
     pub(crate) fn new(name: &[u8], entry: &'a Entry) -> Self {
         let (kind, target) = kind_and_target(entry);
         let modified = time(entry.mtime).map(|time| time.to_string());
-        Self { name: Name::new(name), kind, len: entry.len, modified, target, entry, shown: printable(name) }
+        Self {
+            name: JsonName::new(name),
+            kind,
+            len: entry.len,
+            modified,
+            target,
+            entry,
+            shown: printable(name),
+        }
     }
 
     /// As JSON.
@@ -79,7 +87,7 @@ mod tests {
             ..Entry::new(RelPath::new(name.as_bytes()).unwrap(), kind, len)
         };
         let text =
-            |entry: &Entry| String::from_utf8(Listed::new(entry.path.as_bytes(), entry).line()).unwrap();
+            |entry: &Entry| String::from_utf8(EntryRow::new(entry.path.as_bytes(), entry).line()).unwrap();
         assert_eq!(
             text(&entry("a\nb", EntryKind::File, 1536)),
             "    1.50 KiB  2026-01-02 03:04:05  a\\x0ab\n"
@@ -87,7 +95,7 @@ mod tests {
         assert_eq!(text(&entry("d", EntryKind::Dir, 4096)), "              2026-01-02 03:04:05  d/\n");
         let link = entry("l", EntryKind::Symlink(b"x\x1b".to_vec()), 0);
         assert_eq!(text(&link), "              2026-01-02 03:04:05  l -> x\\x1b\n");
-        let json = String::from_utf8(Listed::new(b"l", &link).json()).unwrap();
+        let json = String::from_utf8(EntryRow::new(b"l", &link).json()).unwrap();
         let expected = r#"{"type":"listed","path":"l","kind":"symlink","len":0,"modified":"2026-01-02T03:04:05Z","target":"x\\x1b"}"#;
         assert_eq!(json.trim_end(), expected);
         let far = Entry { mtime: Timestamp { sec: i64::MAX, nsec: 0 }, ..link };

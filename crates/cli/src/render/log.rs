@@ -14,9 +14,9 @@ use super::log_words::without_secrets;
 const HELD: usize = 64 * 1024;
 
 /// A log. The first failure is kept and nothing is written after it.
-pub(super) struct Log(Mutex<State>);
+pub(super) struct Log(Mutex<LogState>);
 
-struct State {
+struct LogState {
     out: File,
     /// Whole lines that are not written yet: another process may append to the same file.
     held: Vec<u8>,
@@ -31,7 +31,7 @@ impl Log {
     /// If it cannot be opened or written.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let out = File::options().append(true).create(true).open(path)?;
-        let log = Self(Mutex::new(State { out, held: Vec::new(), failure: None, has_ended: false }));
+        let log = Self(Mutex::new(LogState { out, held: Vec::new(), failure: None, has_ended: false }));
         let words = without_secrets(std::env::args_os());
         log.line(&format!("start: haul {}: {words}", env!("CARGO_PKG_VERSION")));
         log.flush();
@@ -70,7 +70,7 @@ impl Log {
     }
 }
 
-impl State {
+impl LogState {
     fn write(&mut self) {
         let lines = std::mem::take(&mut self.held);
         if self.failure.is_none() && !lines.is_empty() {
@@ -130,7 +130,7 @@ mod tests {
     fn a_failure_is_kept() {
         assert!(Log::open(Path::new("/dev/full")).is_err());
         let full = File::options().append(true).open("/dev/full").unwrap();
-        let state = State { out: full, held: Vec::new(), failure: None, has_ended: false };
+        let state = LogState { out: full, held: Vec::new(), failure: None, has_ended: false };
         let log = Log(Mutex::new(state));
         log.line_now("lost");
         assert!(log.end("", 0).is_err());

@@ -35,8 +35,8 @@ pub(crate) use estimates::{estimate_json, estimate_line};
 pub(crate) use itemize::Items;
 pub(crate) use jobs::JobLines;
 pub(crate) use json::Cpu;
-pub(crate) use lines::Lines;
-pub(crate) use listed::Listed;
+pub(crate) use lines::OutputLines;
+pub(crate) use listed::EntryRow;
 pub(crate) use metadata_difference::metadata_difference;
 pub(crate) use objects::{
     bucket_line, heading_json, heading_line, member_line, object_json, object_line, prefix_json, prefix_line,
@@ -45,6 +45,6 @@ pub(crate) use objects::{
 pub(crate) use plan::{Estimated, Planned};
 pub(crate) use print::{print_error, print_line};
 pub(crate) use probe::{Diagnosis, Measurement, NamedLink};
-pub(crate) use stat::Stat;
-pub(crate) use summary::{Command, Stored, Summary};
+pub(crate) use stat::EntryStat;
+pub(crate) use summary::{StoredEncoding, Summary, SummaryCommand};
 pub(crate) use view::Start;

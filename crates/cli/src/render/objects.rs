@@ -8,7 +8,7 @@ use super::wording::{bytes, count};
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Line<'a> {
+enum ObjectLine<'a> {
     Object {
         key: &'a str,
         len: u64,
@@ -22,12 +22,12 @@ enum Line<'a> {
     },
     Member {
         #[serde(flatten)]
-        name: super::json::Name,
+        name: super::json::JsonName,
         len: u64,
     },
 }
 
-fn json(line: &Line<'_>) -> Vec<u8> {
+fn json(line: &ObjectLine<'_>) -> Vec<u8> {
     // Text and numbers can always be serialized.
     super::json::line(line).unwrap_or_default()
 }
@@ -35,12 +35,18 @@ fn json(line: &Line<'_>) -> Vec<u8> {
 /// An object as JSON.
 pub(crate) fn object_json(object: &Object) -> Vec<u8> {
     let Object { key, len, modified, etag, class, .. } = object;
-    json(&Line::Object { key, len: *len, modified, etag: etag.trim_matches('"'), class: class.as_deref() })
+    json(&ObjectLine::Object {
+        key,
+        len: *len,
+        modified,
+        etag: etag.trim_matches('"'),
+        class: class.as_deref(),
+    })
 }
 
 /// A common prefix as JSON.
 pub(crate) fn prefix_json(prefix: &str) -> Vec<u8> {
-    json(&Line::Prefix { prefix })
+    json(&ObjectLine::Prefix { prefix })
 }
 
 /// An object as text.
@@ -58,8 +64,8 @@ pub(crate) fn prefix_line(prefix: &str) -> Vec<u8> {
 /// A member of a stream, as text or JSON.
 pub(crate) fn member_line(len: u64, path: &[u8], as_json: bool) -> Vec<u8> {
     if as_json {
-        let name = super::json::Name::new(path);
-        return json(&Line::Member { name, len });
+        let name = super::json::JsonName::new(path);
+        return json(&ObjectLine::Member { name, len });
     }
     format!("{:>12}  {}\n", bytes(len), printable(path)).into_bytes()
 }

@@ -8,21 +8,21 @@ use haul_core::event::Done;
 use haul_core::{Error, Progress};
 
 use super::differences::Difference;
-use super::gauge::Gauge;
+use super::gauge::ProgressGauge;
 use super::itemize::Items;
-use super::lines::Lines;
+use super::lines::OutputLines;
 use super::plan::Planned;
 use super::print::say;
 use super::probe::{Diagnosis, Measurement};
 use super::summary::Summary;
 use super::summary::shown;
-use super::view::{Start, View};
+use super::view::{RunView, Start};
 use super::wording::{bytes, past, planned};
 
 /// Shows a run as text.
 pub(super) struct People {
-    lines: Arc<Lines>,
-    gauge: Box<dyn Gauge>,
+    lines: Arc<OutputLines>,
+    gauge: Box<dyn ProgressGauge>,
     dry_run: bool,
     /// Changes are listed as rsync does.
     items: Option<Items>,
@@ -32,7 +32,12 @@ pub(super) struct People {
 
 impl People {
     /// Shows progress on `gauge`; with `items`, lists changes as rsync does.
-    pub(super) fn new(lines: Arc<Lines>, gauge: Box<dyn Gauge>, dry_run: bool, items: Option<Items>) -> Self {
+    pub(super) fn new(
+        lines: Arc<OutputLines>,
+        gauge: Box<dyn ProgressGauge>,
+        dry_run: bool,
+        items: Option<Items>,
+    ) -> Self {
         Self { lines, gauge, dry_run, items, terminal: io::stdout().is_terminal() }
     }
 
@@ -61,7 +66,7 @@ pub(super) fn difference_line(difference: Difference, name: &[u8], detail: &str)
     }
 }
 
-impl View for People {
+impl RunView for People {
     fn start(&self, _start: &Start) {}
 
     fn progress(&self, progress: &Progress, file: Option<&[u8]>) {

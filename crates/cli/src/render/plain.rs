@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use haul_core::Progress;
 
-use super::gauge::{Gauge, status_line};
+use super::gauge::{ProgressGauge, status_line};
 use super::print::say;
 
 /// Interval between lines.
@@ -21,7 +21,7 @@ impl Ticker {
     }
 }
 
-impl Gauge for Ticker {
+impl ProgressGauge for Ticker {
     fn show(&self, progress: &Progress, _file: Option<&[u8]>) {
         let mut last = self.0.lock();
         if last.elapsed() >= PERIOD {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use haul_plan::{Bucket, Plan, Ranked, Reason, Unfit};
+use haul_plan::{Plan, RankedEntry, Reason, SizeBucket, Unfit};
 use haul_probe::model::Estimate;
 use indicatif::HumanCount;
 
@@ -105,7 +105,7 @@ impl Planned {
             let _ = writeln!(text, "  excluded: {}", entries(tally.excluded));
         }
         for (what, longest) in [("name", &self.plan.longest_name), ("path", &self.plan.longest_path)] {
-            if let Some(Ranked { path, figure }) = longest {
+            if let Some(RankedEntry { path, figure }) = longest {
                 let _ = writeln!(text, "  longest {what}: {figure} bytes, {}", shown(path.as_bytes()));
             }
         }
@@ -156,8 +156,8 @@ fn section<const N: usize>(text: &mut String, heading: &str, rows: &[[String; N]
     }
 }
 
-fn histogram_rows(histogram: &[Bucket]) -> Vec<[String; 3]> {
-    let row = |bucket: &Bucket| {
+fn histogram_rows(histogram: &[SizeBucket]) -> Vec<[String; 3]> {
+    let row = |bucket: &SizeBucket| {
         let size = match bucket.up_to {
             0 => "empty".to_owned(),
             u64::MAX => "more".to_owned(),
@@ -168,7 +168,7 @@ fn histogram_rows(histogram: &[Bucket]) -> Vec<[String; 3]> {
     histogram.iter().map(row).collect()
 }
 
-fn ranked(ranked: &[Ranked], figure: fn(u64) -> String) -> Vec<[String; 2]> {
+fn ranked(ranked: &[RankedEntry], figure: fn(u64) -> String) -> Vec<[String; 2]> {
     let something = ranked.iter().filter(|one| one.figure > 0);
     something.map(|one| [figure(one.figure), shown(one.path.as_bytes())]).collect()
 }
@@ -198,8 +198,8 @@ mod tests {
         let tally = Tally { entries: 3, files: 2, bytes: 5000, folders: 1, ..Tally::default() };
         let plan = Plan {
             tally,
-            histogram: vec![Bucket { up_to: 4096, files: 1, bytes: 4000 }, Bucket::default()],
-            largest_files: vec![Ranked { path: path("a\nb"), figure: 4000 }],
+            histogram: vec![SizeBucket { up_to: 4096, files: 1, bytes: 4000 }, SizeBucket::default()],
+            largest_files: vec![RankedEntry { path: path("a\nb"), figure: 4000 }],
             unfit: vec![Unfit { reason: Reason::Character, count: 2, examples: vec![path("a\nb")] }],
             parts: vec![Partition { entries: 1, bytes: 4000 }, Partition { entries: 1, bytes: 1000 }],
             ..Plan::default()

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use haul_core::probe::{CompressFigures, CpuFigures, ReadFigures, WriteFigures};
 use haul_probe::doctor::{Finding, Level};
 use haul_probe::model::{Estimate, LinkRate, Stage};
-use haul_probe::survey::Counts;
-use haul_remote::Direction;
+use haul_probe::survey::TreeCounts;
+use haul_remote::ContentDirection;
 use indicatif::HumanCount;
 use serde::{Serialize, Serializer};
 
@@ -19,7 +19,7 @@ pub(crate) struct NamedLink {
     pub(crate) host: String,
     /// The direction of the data.
     #[serde(serialize_with = "way_word")]
-    pub(crate) direction: Direction,
+    pub(crate) direction: ContentDirection,
     /// The measured rate.
     #[serde(flatten)]
     pub(crate) rate: LinkRate,
@@ -30,7 +30,7 @@ pub(crate) struct Measurement {
     pub(crate) source: ReadFigures,
     pub(crate) destination: WriteFigures,
     pub(crate) links: Vec<NamedLink>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: TreeCounts,
     pub(crate) scan_seconds: f64,
     /// Whether the whole source was counted.
     pub(crate) complete: bool,
@@ -85,11 +85,11 @@ fn level(level: Level) -> &'static str {
     }
 }
 
-fn way(direction: Direction) -> &'static str {
-    if direction == Direction::There { "to" } else { "from" }
+fn way(direction: ContentDirection) -> &'static str {
+    if direction == ContentDirection::There { "to" } else { "from" }
 }
 
-fn way_word<S: Serializer>(direction: &Direction, serializer: S) -> Result<S::Ok, S::Error> {
+fn way_word<S: Serializer>(direction: &ContentDirection, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(way(*direction))
 }
 
@@ -202,7 +202,7 @@ impl Measurement {
     }
 
     fn tree(&self) -> String {
-        let Counts { entries, files, bytes: size, largest, errors, .. } = self.counts;
+        let TreeCounts { entries, files, bytes: size, largest, errors, .. } = self.counts;
         let least = if self.complete { "" } else { "at least " };
         let mut text = format!(
             "{least}{} in {} of {}, the largest {}; ",

@@ -15,7 +15,7 @@ use super::wording::{bytes, count};
 /// The metadata of one entry or object.
 #[derive(Default, Serialize)]
 #[serde(tag = "type", rename = "stat")]
-pub(crate) struct Stat {
+pub(crate) struct EntryStat {
     location: String,
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ pub(crate) struct Stat {
     metadata: BTreeMap<String, String>,
 }
 
-impl Stat {
+impl EntryStat {
     /// An entry of a file system.
     pub(crate) fn of_entry(location: &str, entry: &Entry) -> Self {
         let (kind, target) = kind_and_target(entry);
@@ -185,17 +185,17 @@ mod tests {
             headers: vec![("content-type".to_owned(), "a\x1bb".to_owned())],
             ..Details::default()
         };
-        let stat = Stat::of_object("s3://b/k", &object, &details);
+        let stat = EntryStat::of_object("s3://b/k", &object, &details);
         let expected = "location         s3://b/k\nkind             object\nsize             1,536 bytes (1.50 KiB)\n\
                         modified         2026-01-02T03:04:05Z\netag             e\ncontent-type     a\\x1bb\n";
         assert_eq!(String::from_utf8(stat.text()).unwrap(), expected);
         let entry = Entry { mode: 0o640, uid: 5, ..Entry::new(RelPath::root(), EntryKind::Dir, 0) };
-        let text = String::from_utf8(Stat::of_entry("/x", &entry).text()).unwrap();
+        let text = String::from_utf8(EntryStat::of_entry("/x", &entry).text()).unwrap();
         assert!(
             text.contains("mode             0640\nowner            5\n") && !text.contains("size"),
             "{text}"
         );
-        let json = String::from_utf8(Stat::of_prefix("s3://b/p/").json()).unwrap();
+        let json = String::from_utf8(EntryStat::of_prefix("s3://b/p/").json()).unwrap();
         assert_eq!(json.trim(), r#"{"type":"stat","location":"s3://b/p/","kind":"prefix"}"#);
     }
 }

@@ -8,11 +8,11 @@ use haul_core::{Digest, Error, Report, Totals};
 use haul_job::RequestCounts;
 
 use super::differences::Differences;
-use super::failures::{Group, cause_of};
+use super::failures::{FailureGroup, cause_of};
 use super::requests::requests_text;
 use super::wording::{bytes, count, duration, entries, number, rate};
 use crate::exit_code::Exit;
-use crate::manifest::Written;
+use crate::manifest::WrittenManifest;
 
 /// Number of groups of failures shown: they should fit on a screen.
 const GROUPS: usize = 8;
@@ -22,7 +22,7 @@ const LIVE_ONLY: u64 = 3;
 /// The commands that have a summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Command {
+pub(crate) enum SummaryCommand {
     /// `haul copy`
     #[default]
     Copy,
@@ -46,7 +46,7 @@ pub(crate) enum Command {
 
 /// The encoding of a stored stream, if it has one.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub(crate) struct Stored {
+pub(crate) struct StoredEncoding {
     /// The encodings in order: `zstd`, `lz4`, `age`, `zstd,age`.
     pub(crate) encoding: String,
     /// The stored size, in bytes.
@@ -57,7 +57,7 @@ pub(crate) struct Stored {
 #[derive(Default)]
 pub(crate) struct Summary {
     /// The command.
-    pub(crate) command: Command,
+    pub(crate) command: SummaryCommand,
     /// The report of the engine.
     pub(crate) report: Report,
     /// The numbers of differences that `verify` found.
@@ -71,13 +71,13 @@ pub(crate) struct Summary {
     /// In a dry run, the requests that the run needs.
     pub(crate) estimate: Option<RequestCounts>,
     /// The encoding of a stored stream, if it has one.
-    pub(crate) stored: Option<Stored>,
+    pub(crate) stored: Option<StoredEncoding>,
     /// The digest of the one file that a stream went into or out of.
     pub(crate) digest: Option<Digest>,
     /// How much of the index was used.
     pub(crate) index: Option<haul_index::Use>,
     /// Failures by cause.
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<FailureGroup>,
     /// Failures that were not shown as they happened.
     pub(super) unseen: u64,
     /// The text follows the failures that were shown as they happened.
@@ -87,7 +87,7 @@ pub(crate) struct Summary {
     /// The reason why the log is incomplete.
     pub(super) log_failure: Option<String>,
     /// The manifest that was written, or the reason why it was not.
-    pub(super) manifest: Option<Result<Written, String>>,
+    pub(super) manifest: Option<Result<WrittenManifest, String>>,
     /// The file of `--failed`.
     pub(super) failed_list: Option<(PathBuf, bool)>,
     /// The job number.
@@ -108,7 +108,7 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// A summary of a report. The console fills in the other fields.
-    pub(crate) fn new(command: Command, report: Report) -> Self {
+    pub(crate) fn new(command: SummaryCommand, report: Report) -> Self {
         Self { command, report, ..Self::default() }
     }
 
@@ -117,10 +117,10 @@ impl Summary {
         let mut lines = Vec::new();
         if !self.quiet && self.began() {
             match self.command {
-                Command::Copy | Command::Sync => self.counts(&mut lines),
-                Command::Verify => self.compared(&mut lines),
-                Command::Put | Command::Get | Command::Pipe => self.streamed(&mut lines),
-                Command::Hash | Command::Probe | Command::Plan => {}
+                SummaryCommand::Copy | SummaryCommand::Sync => self.counts(&mut lines),
+                SummaryCommand::Verify => self.compared(&mut lines),
+                SummaryCommand::Put | SummaryCommand::Get | SummaryCommand::Pipe => self.streamed(&mut lines),
+                SummaryCommand::Hash | SummaryCommand::Probe | SummaryCommand::Plan => {}
             }
             let job = self.job.filter(|_| self.verbose);
             lines.extend(job.map(|id| format!("  job: {id}")));
@@ -142,7 +142,7 @@ impl Summary {
     /// count as success.
     pub(super) fn unaccounted(&self) -> u64 {
         let Totals { found, copied, made, updated, same, left, linked, failed, .. } = self.report.totals;
-        let copies = matches!(self.command, Command::Copy | Command::Sync);
+        let copies = matches!(self.command, SummaryCommand::Copy | SummaryCommand::Sync);
         let ended = copies && !self.report.interrupted && self.report.fatal.is_none();
         if ended {
             (found + self.report.kept).saturating_sub(copied + made + updated + same + left + linked + failed)
@@ -254,7 +254,7 @@ impl Summary {
         lines.push(format!("  manifest: {files} in {}{signed}", manifest.file.display()));
         if manifest.without_digest > 0 {
             let files = count(manifest.without_digest, "file", "files");
-            let why = if self.command == Command::Put {
+            let why = if self.command == SummaryCommand::Put {
                 "the stored content is not the stream"
             } else {
                 "this run did not verify it"
@@ -271,9 +271,9 @@ impl Summary {
         let seconds = self.report.seconds;
         let moved = if self.stored.is_some() { copied_bytes } else { sent_bytes };
         let speed = if seconds > 0.0 { moved as f64 / seconds } else { 0.0 };
-        let is_put = self.command == Command::Put;
+        let is_put = self.command == SummaryCommand::Put;
         let (verb, objects) = match self.is_of_files {
-            _ if self.command == Command::Pipe => ("piped:", count(copied, "stream", "streams")),
+            _ if self.command == SummaryCommand::Pipe => ("piped:", count(copied, "stream", "streams")),
             true => (if is_put { "written:" } else { "read:" }, count(copied, "file", "files")),
             false => (if is_put { "uploaded" } else { "downloaded" }, count(copied, "object", "objects")),
         };
@@ -323,7 +323,7 @@ impl Summary {
 
     fn notes(&self, lines: &mut Vec<String>) {
         for note in &self.report.notes {
-            let what = if self.command == Command::Verify {
+            let what = if self.command == SummaryCommand::Verify {
                 format!("not compared: {} of {}", note.what, entries(note.count))
             } else if note.what.starts_with("--") {
                 format!("{} had no effect on {}", note.what, entries(note.count))
@@ -418,18 +418,18 @@ impl Summary {
         }
         let mut last = String::new();
         let again = "run the same command again to resume";
-        let copies = matches!(self.command, Command::Copy | Command::Sync) && !self.dry_run;
+        let copies = matches!(self.command, SummaryCommand::Copy | SummaryCommand::Sync) && !self.dry_run;
         let advice = if copies && self.moved() { format!("; {again}") } else { String::new() };
         let _ = match self.exit {
             Exit::Done | Exit::Usage => Ok(()),
             Exit::Interrupted => write!(last, "haul: interrupted{advice}"),
             // Nothing was compared: the error says why.
             Exit::Mismatch
-                if self.command == Command::Verify && !self.began() && self.report.corrupt == 0 =>
+                if self.command == SummaryCommand::Verify && !self.began() && self.report.corrupt == 0 =>
             {
                 Ok(())
             }
-            Exit::Mismatch if self.command == Command::Verify => {
+            Exit::Mismatch if self.command == SummaryCommand::Verify => {
                 let Differences { missing, differs, .. } = self.differences;
                 let all = entries(self.report.totals.found);
                 write!(last, "haul: verification FAILED: {missing} missing, {differs} different of {all}")

@@ -3,7 +3,7 @@
 use super::*;
 use haul_core::{ErrorKind, MetaNote, RelPath, Side};
 
-fn summary(command: Command, report: Report, exit: Exit) -> Summary {
+fn summary(command: SummaryCommand, report: Report, exit: Exit) -> Summary {
     Summary { exit, ..Summary::new(command, report) }
 }
 
@@ -23,8 +23,8 @@ fn totals() -> Totals {
 #[test]
 fn a_summary_has_counts_failures_and_a_hint() {
     let report = Report { totals: totals(), seconds: 2.0, ..Report::default() };
-    let mut summary = summary(Command::Copy, report, Exit::Incomplete);
-    summary.groups = vec![Group {
+    let mut summary = summary(SummaryCommand::Copy, report, Exit::Incomplete);
+    summary.groups = vec![FailureGroup {
         cause: "failed to read (source): no".to_owned(),
         kind: ErrorKind::Io,
         hint: Some("be root".to_owned()),
@@ -54,7 +54,7 @@ fn a_run_that_never_started_has_no_counts() {
     let error =
         Error::new(ErrorKind::Unreachable, Side::Wire, "log in to", "no route").on("h").with_hint("x");
     let report = Report { fatal: Some(error), ..Report::default() };
-    let text = summary(Command::Copy, report, Exit::Unreachable).text();
+    let text = summary(SummaryCommand::Copy, report, Exit::Unreachable).text();
     assert_eq!(text, "haul: failed to log in to `h`: no route\nhint: x\n");
 }
 
@@ -62,17 +62,17 @@ fn a_run_that_never_started_has_no_counts() {
 fn an_unaccounted_entry_is_reported() {
     let lost = Totals { failed: 0, ..totals() };
     let report = Report { totals: lost, ..Report::default() };
-    assert_eq!(summary(Command::Copy, report.clone(), Exit::Incomplete).unaccounted(), 1);
-    assert_eq!(summary(Command::Verify, report.clone(), Exit::Done).unaccounted(), 0);
+    assert_eq!(summary(SummaryCommand::Copy, report.clone(), Exit::Incomplete).unaccounted(), 1);
+    assert_eq!(summary(SummaryCommand::Verify, report.clone(), Exit::Done).unaccounted(), 0);
     let interrupted = Report { interrupted: true, ..report };
-    assert_eq!(summary(Command::Copy, interrupted, Exit::Interrupted).unaccounted(), 0);
+    assert_eq!(summary(SummaryCommand::Copy, interrupted, Exit::Interrupted).unaccounted(), 0);
 }
 
 #[test]
 fn quiet_prints_errors_only() {
     let note = MetaNote { what: "owner".into(), cause: "no".into(), count: 2, example: RelPath::root() };
     let report = Report { notes: vec![note], ..Report::default() };
-    let mut summary = summary(Command::Copy, report, Exit::Done);
+    let mut summary = summary(SummaryCommand::Copy, report, Exit::Done);
     assert!(summary.text().ends_with("owner could not be set on 2 entries: no (first: `.`)\n"));
     summary.quiet = true;
     assert_eq!(summary.text(), "");
@@ -85,6 +85,6 @@ fn quiet_prints_errors_only() {
 fn verify_says_how_many_of_all_entries_are_equal() {
     let totals = Totals { found: 1506, same: 1503, same_bytes: 2048, ..Totals::default() };
     let report = Report { totals, seconds: 1.0, ..Report::default() };
-    let text = summary(Command::Verify, report, Exit::Mismatch).text();
+    let text = summary(SummaryCommand::Verify, report, Exit::Mismatch).text();
     assert!(text.contains("equal: 1,503 of 1,506 entries, 2.00 KiB, in 1.0 s"), "{text}");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use haul_core::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::gauge::{Gauge, terminal_lines};
+use super::gauge::{ProgressGauge, terminal_lines};
 
 /// Maximum redraws per second.
 const HERTZ: u8 = 5;
@@ -40,7 +40,7 @@ fn bar() -> ProgressBar {
     bar
 }
 
-impl Gauge for Bottom {
+impl ProgressGauge for Bottom {
     fn show(&self, progress: &Progress, file: Option<&[u8]>) {
         let bar = self.0.get_or_init(bar);
         bar.set_message(terminal_lines(progress, file, width()).join("\n"));

@@ -8,13 +8,13 @@ use haul_core::{Error, Progress};
 use super::differences::Difference;
 use super::plan::Planned;
 use super::probe::{Diagnosis, Measurement};
-use super::summary::{Command, Summary};
+use super::summary::{Summary, SummaryCommand};
 use crate::jobs::Job;
 
 /// The description of a run at its start.
 pub(crate) struct Start {
     /// The command.
-    pub(crate) command: Command,
+    pub(crate) command: SummaryCommand,
     /// The sources, as text.
     pub(crate) sources: Vec<String>,
     /// The destination, if there is one.
@@ -25,13 +25,13 @@ pub(crate) struct Start {
 
 impl Start {
     /// A run from one source that has no record.
-    pub(crate) fn new(command: Command, source: String, destination: Option<String>) -> Self {
+    pub(crate) fn new(command: SummaryCommand, source: String, destination: Option<String>) -> Self {
         Self { command, sources: vec![source], destination, job: None }
     }
 }
 
 /// Shows a run. Names are the bytes of the names in the transfer.
-pub(super) trait View: Send + Sync {
+pub(super) trait RunView: Send + Sync {
     /// The run starts.
     fn start(&self, start: &Start);
     /// The progress, and the file that is being copied.

@@ -9,7 +9,7 @@ use haul_core::{Error, ErrorKind, RelPath, Result, Side};
 
 use haul_job::Paths;
 
-use super::records::{Records, Separator, open_list};
+use super::records::{ListRecords, Separator, open_list};
 
 /// Opens a list of paths; `-` is standard input.
 ///
@@ -21,7 +21,7 @@ pub(crate) fn read_paths(file: &OsStr, from0: bool) -> Result<Paths> {
 
 fn paths(reader: impl BufRead + Send + 'static, file: OsString, from0: bool) -> Paths {
     let separator = if from0 { Separator::Nul } else { Separator::AnyLineEnd };
-    let records = Records::new(reader, separator, MAX_PATH_LEN);
+    let records = ListRecords::new(reader, separator, MAX_PATH_LEN);
     let wanted = records.filter(move |record| {
         from0 || !record.as_ref().is_ok_and(|name| matches!(name.first(), Some(b'#' | b';')))
     });

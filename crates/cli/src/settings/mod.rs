@@ -23,8 +23,8 @@ pub(crate) use object::{
     check_endpoint, check_object, content_memory, parse_object, parse_place, put_options, store_settings,
 };
 pub(crate) use pipe::programs;
-pub(crate) use records::{Records, Separator, open_list};
-pub(crate) use selection::Selection;
+pub(crate) use records::{ListRecords, Separator, open_list};
+pub(crate) use selection::ObjectSelection;
 pub(crate) use stdin::one_stdin;
 pub(crate) use stream::{check_get, check_put};
 pub(crate) use transfer::{TransferSettings, scan_options};

@@ -31,7 +31,7 @@ impl Separator {
 }
 
 /// The records of a list without empty ones.
-pub(crate) struct Records<R> {
+pub(crate) struct ListRecords<R> {
     reader: R,
     separator: Separator,
     limit: usize,
@@ -39,7 +39,7 @@ pub(crate) struct Records<R> {
     ended: bool,
 }
 
-impl<R: BufRead> Records<R> {
+impl<R: BufRead> ListRecords<R> {
     /// Records of at most `limit` bytes.
     pub(crate) fn new(reader: R, separator: Separator, limit: usize) -> Self {
         Self { reader, separator, limit, ended: false }
@@ -78,7 +78,7 @@ impl<R: BufRead> Records<R> {
     }
 }
 
-impl<R: BufRead> Iterator for Records<R> {
+impl<R: BufRead> Iterator for ListRecords<R> {
     type Item = io::Result<Vec<u8>>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn read(text: &[u8], separator: Separator) -> Vec<Vec<u8>> {
-        Records::new(text, separator, 5).map(|record| record.unwrap_or(b"ERROR".to_vec())).collect()
+        ListRecords::new(text, separator, 5).map(|record| record.unwrap_or(b"ERROR".to_vec())).collect()
     }
 
     #[test]

@@ -7,12 +7,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use haul_core::filter::parse::{BadRule, Parsed, parse_file, parse_rule};
-use haul_core::filter::{Format, Item, Merge, Prefixes, Rules, Sides};
+use haul_core::filter::{MergeRule, Prefixes, RuleFormat, RuleItem, Rules, Sides};
 use haul_core::path::MAX_PATH_LEN;
 use haul_core::{Error, Result, Side};
 
 use super::errors::usage;
-use super::records::{Records, Separator, open_list};
+use super::records::{ListRecords, Separator, open_list};
 use crate::args::{FilterArgs, FilterWord};
 
 /// The most files that name each other in a row.
@@ -34,10 +34,10 @@ const CVS: &[u8] = b"RCS SCCS CVS CVS.adm RCSLOG cvslog.* tags TAGS .make.state 
 /// [`haul_core::ErrorKind::Usage`] if a file cannot be read or a text is no rule.
 pub(crate) fn read_rules(args: &FilterArgs) -> Result<Rules> {
     let plain = if args.delete_excluded { Sides::Source } else { Sides::Both };
-    let format = |prefixes| Format { plain, nul: args.from0, ..Format::new(prefixes) };
+    let format = |prefixes| RuleFormat { plain, nul: args.from0, ..RuleFormat::new(prefixes) };
     let [rules, exclude, include] =
         [Prefixes::Rules, Prefixes::Old { include: false }, Prefixes::Old { include: true }].map(format);
-    let mut reader = Reader::default();
+    let mut reader = RuleReader::default();
     let mut rsync_filters = 0;
     for word in &args.rules.0 {
         match word {
@@ -61,7 +61,7 @@ pub(crate) fn read_rules(args: &FilterArgs) -> Result<Rules> {
         reader.add(b"-C", &rules)?;
     }
     // No rule overrides a tag.
-    let mut tags = Reader::default();
+    let mut tags = RuleReader::default();
     for name in &args.exclude_if_present {
         let name = name.as_bytes();
         if matches!(name, b"" | b"." | b"..") || name.contains(&b'/') {
@@ -69,41 +69,41 @@ pub(crate) fn read_rules(args: &FilterArgs) -> Result<Rules> {
                 usage("use --exclude-if-present", "it takes the name of a file, without a folder").on(name)
             );
         }
-        tags.dir_merge(Merge::tag(name, b"", plain));
+        tags.dir_merge(MergeRule::tag(name, b"", plain));
     }
     if args.exclude_caches {
-        tags.dir_merge(Merge::tag(b"CACHEDIR.TAG", CACHE_SIGNATURE, plain));
+        tags.dir_merge(MergeRule::tag(b"CACHEDIR.TAG", CACHE_SIGNATURE, plain));
     }
     Ok(Rules { items: [tags.items, reader.items].concat(), ..Rules::default() })
 }
 
 /// Collects rules.
 #[derive(Default)]
-struct Reader {
-    items: Vec<Item>,
+struct RuleReader {
+    items: Vec<RuleItem>,
     /// The files that are being read.
     depth: usize,
 }
 
 /// A text that is no rule, or another error.
-struct Failed(Error);
+struct RulesError(Error);
 
-impl From<BadRule> for Failed {
+impl From<BadRule> for RulesError {
     fn from(bad: BadRule) -> Self {
         Self(usage("read the rule", bad.why).on(bad.text))
     }
 }
 
-impl Reader {
+impl RuleReader {
     /// Adds the rule of a text.
-    fn add(&mut self, text: &[u8], format: &Format) -> Result<()> {
-        let parsed = parse_rule(text, format).map_err(|bad| Failed::from(bad).0)?;
+    fn add(&mut self, text: &[u8], format: &RuleFormat) -> Result<()> {
+        let parsed = parse_rule(text, format).map_err(|bad| RulesError::from(bad).0)?;
         parsed.into_iter().try_for_each(|parsed| self.take(parsed))
     }
 
     fn take(&mut self, parsed: Parsed) -> Result<()> {
         match parsed {
-            Parsed::Rule(rule) => self.items.push(Item::Rule(rule)),
+            Parsed::Rule(rule) => self.items.push(RuleItem::Rule(rule)),
             Parsed::Clear => self.items.clear(),
             Parsed::Merge(merge) => return self.read(OsStr::from_bytes(&merge.file), &merge.format),
             Parsed::DirMerge(merge) => self.dir_merge(merge),
@@ -113,15 +113,15 @@ impl Reader {
     }
 
     /// As with rsync, a name counts once.
-    fn dir_merge(&mut self, merge: Merge) {
-        let is_same = |item: &Item| matches!(item, Item::DirMerge(other) if other.is_again(&merge));
+    fn dir_merge(&mut self, merge: MergeRule) {
+        let is_same = |item: &RuleItem| matches!(item, RuleItem::DirMerge(other) if other.is_again(&merge));
         if !self.items.iter().any(is_same) {
-            self.items.push(Item::DirMerge(merge));
+            self.items.push(RuleItem::DirMerge(merge));
         }
     }
 
     /// Adds the rules of a file; `-` is standard input.
-    fn read(&mut self, file: &OsStr, format: &Format) -> Result<()> {
+    fn read(&mut self, file: &OsStr, format: &RuleFormat) -> Result<()> {
         if self.depth >= MAX_DEPTH {
             return Err(usage(READ, "merge files name each other, or too many in a row").on(file.as_bytes()));
         }
@@ -136,9 +136,9 @@ impl Reader {
         Ok(())
     }
 
-    fn read_lines(&mut self, reader: impl BufRead, file: &OsStr, format: &Format) -> Result<()> {
+    fn read_lines(&mut self, reader: impl BufRead, file: &OsStr, format: &RuleFormat) -> Result<()> {
         let separator = if format.nul { Separator::Nul } else { Separator::AnyLineEnd };
-        for line in Records::new(reader, separator, MAX_PATH_LEN) {
+        for line in ListRecords::new(reader, separator, MAX_PATH_LEN) {
             let line = line.map_err(|error| Error::io(Side::Local, READ, &error).on(file.as_bytes()))?;
             if !matches!(line.first(), Some(b'#' | b';')) {
                 self.add(&line, format)?;
@@ -147,7 +147,7 @@ impl Reader {
         Ok(())
     }
 
-    fn read_words(&mut self, reader: impl Read, file: &OsStr, format: &Format) -> Result<()> {
+    fn read_words(&mut self, reader: impl Read, file: &OsStr, format: &RuleFormat) -> Result<()> {
         let mut text = Vec::new();
         let read = reader.take(MAX_WORDS + 1).read_to_end(&mut text);
         read.map_err(|error| Error::io(Side::Local, READ, &error).on(file.as_bytes()))?;
@@ -157,15 +157,16 @@ impl Reader {
         self.words(&text, format)
     }
 
-    fn words(&mut self, text: &[u8], format: &Format) -> Result<()> {
-        parse_file(text, format, &mut |parsed| self.take(parsed).map_err(Failed)).map_err(|failed| failed.0)
+    fn words(&mut self, text: &[u8], format: &RuleFormat) -> Result<()> {
+        parse_file(text, format, &mut |parsed| self.take(parsed).map_err(RulesError))
+            .map_err(|failed| failed.0)
     }
 
     /// The files that CVS ignores: its own list, and those of the user.
-    fn cvs(&mut self, format: &Format) -> Result<()> {
+    fn cvs(&mut self, format: &RuleFormat) -> Result<()> {
         // `!` in one of the lists clears these, not the rules of the command line.
         let before = std::mem::take(&mut self.items);
-        self.words(CVS, &Format { perishable: true, ..format.clone() })?;
+        self.words(CVS, &RuleFormat { perishable: true, ..format.clone() })?;
         if let Some(home) = std::env::var_os("HOME") {
             let file = PathBuf::from(home).join(".cvsignore");
             if let Ok(opened) = File::open(&file) {
@@ -189,19 +190,19 @@ mod tests {
 
     use super::*;
 
-    fn read(words: Vec<FilterWord>) -> Result<Vec<Item>> {
+    fn read(words: Vec<FilterWord>) -> Result<Vec<RuleItem>> {
         read_rules(&FilterArgs { rules: RuleArgs(words), ..FilterArgs::default() }).map(|rules| rules.items)
     }
 
-    fn from_text(text: &[u8], nul: bool, include: bool) -> Vec<Item> {
-        let format = Format { nul, ..Format::new(Prefixes::Old { include }) };
-        let mut reader = Reader::default();
+    fn from_text(text: &[u8], nul: bool, include: bool) -> Vec<RuleItem> {
+        let format = RuleFormat { nul, ..RuleFormat::new(Prefixes::Old { include }) };
+        let mut reader = RuleReader::default();
         reader.read_lines(text, OsStr::new("list"), &format).unwrap();
         reader.items
     }
 
-    fn items<const N: usize>(rules: [Rule; N]) -> Vec<Item> {
-        rules.into_iter().map(Item::Rule).collect()
+    fn items<const N: usize>(rules: [Rule; N]) -> Vec<RuleItem> {
+        rules.into_iter().map(RuleItem::Rule).collect()
     }
 
     #[test]
@@ -243,9 +244,9 @@ mod tests {
         std::fs::write(&file, "- a\n:n .f\n# x\n: x/.f\n").unwrap();
         let merge = FilterWord::Filter(format!("merge {me}").into());
         let found = read(vec![merge.clone(), FilterWord::RsyncFilter, FilterWord::RsyncFilter]).unwrap();
-        assert!(matches!(&found[1], Item::DirMerge(merge) if merge.is_private));
-        assert!(matches!(&found[2], Item::DirMerge(merge) if merge.file == b"/.rsync-filter"));
-        assert_eq!((found.len(), &found[3]), (4, &Item::Rule(Rule::exclude(".rsync-filter"))));
+        assert!(matches!(&found[1], RuleItem::DirMerge(merge) if merge.is_private));
+        assert!(matches!(&found[2], RuleItem::DirMerge(merge) if merge.file == b"/.rsync-filter"));
+        assert_eq!((found.len(), &found[3]), (4, &RuleItem::Rule(Rule::exclude(".rsync-filter"))));
         std::fs::write(&file, format!(". {me}\n")).unwrap();
         assert!(read(vec![merge]).unwrap_err().cause().contains("each other"));
     }
@@ -259,7 +260,7 @@ mod tests {
             ..FilterArgs::default()
         };
         let found = read_rules(&args).unwrap().items;
-        assert!(found.len() == 3 && found[2] == Item::Rule(Rule::include("*")), "{found:?}");
+        assert!(found.len() == 3 && found[2] == RuleItem::Rule(Rule::include("*")), "{found:?}");
         let args = FilterArgs { exclude_if_present: vec!["a/b".into()], ..FilterArgs::default() };
         assert!(read_rules(&args).is_err());
     }
@@ -276,8 +277,10 @@ mod tests {
         let found = read_rules(&args).unwrap().items;
         let expected = [Rule::exclude("a").at(Sides::Source), Rule::exclude("b").at(Sides::Destination)];
         assert_eq!(found[..2], items(expected));
-        assert!(matches!(&found[2], Item::DirMerge(merge) if merge.name() == b".cvsignore"));
+        assert!(matches!(&found[2], RuleItem::DirMerge(merge) if merge.name() == b".cvsignore"));
         let objects = Rule { perishable: true, ..Rule::exclude("*.o").at(Sides::Source) };
-        assert!(found.contains(&Item::Rule(objects)) && !found.contains(&Item::Rule(Rule::exclude("\\"))));
+        assert!(
+            found.contains(&RuleItem::Rule(objects)) && !found.contains(&RuleItem::Rule(Rule::exclude("\\")))
+        );
     }
 }

@@ -18,9 +18,9 @@ pub(super) fn check_ages(from: Option<Timestamp>, until: Option<Timestamp>) -> R
 }
 
 /// The objects that `ls` and `rm` are for.
-pub(crate) struct Selection<'a>(&'a SelectArgs);
+pub(crate) struct ObjectSelection<'a>(&'a SelectArgs);
 
-impl<'a> Selection<'a> {
+impl<'a> ObjectSelection<'a> {
     /// The selection of the options.
     ///
     /// # Errors
@@ -82,10 +82,10 @@ mod tests {
     #[test]
     fn both_ends_of_a_range_count() {
         let args = SelectArgs { min_size: Some(2), max_size: Some(4), ..SelectArgs::default() };
-        let selection = Selection::new(&args).unwrap();
+        let selection = ObjectSelection::new(&args).unwrap();
         let taken: Vec<u64> = (0..7).filter(|len| selection.takes(&object(*len, "?")).unwrap()).collect();
         assert!(taken == [2, 3, 4] && !selection.takes_all());
-        assert!(Selection::new(&SelectArgs::default()).unwrap().takes_all());
+        assert!(ObjectSelection::new(&SelectArgs::default()).unwrap().takes_all());
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
         // 2026-01-02T00:00:00Z and the day before.
         let args =
             SelectArgs { max_age: at(1_767_225_600), min_age: at(1_767_312_000), ..SelectArgs::default() };
-        let selection = Selection::new(&args).unwrap();
+        let selection = ObjectSelection::new(&args).unwrap();
         let takes = |time: &str| selection.takes(&object(1, time));
         assert!(takes("2026-01-01T00:00:00.000Z").unwrap() && takes("2026-01-02T00:00:00Z").unwrap());
         assert!(!takes("2025-12-31T23:59:59.999Z").unwrap() && !takes("2026-01-02T00:00:00.001Z").unwrap());
@@ -106,10 +106,11 @@ mod tests {
     #[test]
     fn a_pattern_without_possible_matches_is_refused() {
         let sizes = SelectArgs { min_size: Some(2), max_size: Some(1), ..SelectArgs::default() };
-        assert!(Selection::new(&sizes).is_err());
+        assert!(ObjectSelection::new(&sizes).is_err());
         let at = |sec| Some(Timestamp { sec, nsec: 0 });
         assert!(
-            Selection::new(&SelectArgs { max_age: at(2), min_age: at(1), ..SelectArgs::default() }).is_err()
+            ObjectSelection::new(&SelectArgs { max_age: at(2), min_age: at(1), ..SelectArgs::default() })
+                .is_err()
         );
     }
 }

@@ -5,14 +5,14 @@ use std::os::unix::ffi::OsStrExt;
 
 use haul_core::Result;
 use haul_core::filter::parse::{Parsed, parse_rule};
-use haul_core::filter::{Format, Prefixes};
+use haul_core::filter::{Prefixes, RuleFormat};
 
 use super::errors::usage;
 use crate::args::{FilterArgs, FilterWord};
 
 /// The file that a rule merges.
 fn merged(rule: &[u8]) -> Option<&OsStr> {
-    let parsed = parse_rule(rule, &Format::new(Prefixes::Rules)).ok()?;
+    let parsed = parse_rule(rule, &RuleFormat::new(Prefixes::Rules)).ok()?;
     let is_stdin = |parsed: &Parsed| matches!(parsed, Parsed::Merge(merge) if merge.file == b"-");
     parsed.iter().any(is_stdin).then_some(OsStr::new("-"))
 }

@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use haul_core::owner_map::To;
+use haul_core::owner_map::OwnerTo;
 use haul_core::{
     Backup, Compare, Delta, IdRule, MAX_REFERENCES, OwnerMap, Preserve, ReferencePurpose, References, Result,
     ScanOptions, SinkOptions,
@@ -137,7 +137,7 @@ fn backup(args: &OlderArgs) -> Result<Option<Backup>> {
 /// Changes of modes, owners and groups.
 pub(super) fn changes(args: &PreserveArgs) -> Result<MetadataChanges> {
     let chown = args.chown.clone().unwrap_or(Chown { user: None, group: None });
-    let rules = |all: Option<To>, map: &Option<Vec<IdRule>>, names: [&str; 2], left_out: bool| {
+    let rules = |all: Option<OwnerTo>, map: &Option<Vec<IdRule>>, names: [&str; 2], left_out: bool| {
         let [option, drop] = names;
         if all.is_some() && map.is_some() {
             return Err(usage(&format!("use {option}"), "--chown gives all entries one already"));

@@ -1,13 +1,13 @@
 //! Changes of modes and owners.
 
-use haul_core::owner_map::To;
+use haul_core::owner_map::OwnerTo;
 use haul_core::{IdRule, ModeChange};
 
 /// The owner and group of `--chown`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chown {
-    pub(crate) user: Option<To>,
-    pub(crate) group: Option<To>,
+    pub(crate) user: Option<OwnerTo>,
+    pub(crate) group: Option<OwnerTo>,
 }
 
 /// Reads a list of changes of modes.
@@ -40,7 +40,7 @@ pub(crate) fn parse_map(text: &str) -> Result<Vec<IdRule>, String> {
 /// A message for clap.
 pub(crate) fn parse_chown(text: &str) -> Result<Chown, String> {
     let (user, group) = text.split_once(':').unwrap_or((text, ""));
-    let read = |name: &str| if name.is_empty() { Some(None) } else { To::parse(name).map(Some) };
+    let read = |name: &str| if name.is_empty() { Some(None) } else { OwnerTo::parse(name).map(Some) };
     match (read(user), read(group)) {
         (Some(user), Some(group)) if user.is_some() || group.is_some() => Ok(Chown { user, group }),
         _ => Err(format!("`{text}` is not an owner; owners are like alice, alice:staff, :staff or 33:33")),
@@ -53,11 +53,11 @@ mod tests {
 
     #[test]
     fn owners_and_groups_may_be_given_alone() {
-        let name = |text: &str| To::parse(text);
+        let name = |text: &str| OwnerTo::parse(text);
         assert_eq!(parse_chown("a:b"), Ok(Chown { user: name("a"), group: name("b") }));
         assert_eq!(parse_chown("a"), Ok(Chown { user: name("a"), group: None }));
         assert_eq!(parse_chown("a:"), Ok(Chown { user: name("a"), group: None }));
-        assert_eq!(parse_chown(":33"), Ok(Chown { user: None, group: Some(To::Id(33)) }));
+        assert_eq!(parse_chown(":33"), Ok(Chown { user: None, group: Some(OwnerTo::Id(33)) }));
         for bad in ["", ":", "a:b:c", "a b", "-1", "5x:", "99999999999"] {
             assert!(parse_chown(bad).unwrap_err().contains(" are like "), "{bad}");
         }

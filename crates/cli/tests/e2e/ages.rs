@@ -8,14 +8,14 @@ use std::time::SystemTime;
 
 use haul_testkit::needs::tool;
 use haul_testkit::tree::list;
-use haul_testkit::{Need, Tree, assert_same_tree};
+use haul_testkit::{Need, TestTree, assert_same_tree};
 
 use crate::scene::{Scene, WAYS, Way, slash, summary};
 use crate::sftp;
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         sync_keeps_entries_of_another_age,
         files_of_the_same_size_and_time_are_copied_if_times_are_ignored,
@@ -33,7 +33,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// Files of some ages, from minutes to years.
-fn source(scene: &Scene) -> Tree {
+fn source(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() as i64;
     for (name, age) in [
@@ -92,7 +92,7 @@ fn ages_select_as_in_rclone() {
 }
 
 fn ages_select_objects_by_their_recorded_times() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let source = source(&bucket.scene);
     let copy = |from: &OsStr, to: &OsStr, options: &[&str]| {
         let run = crate::objtrees::copy(bucket.haul("copy"), from, to).args(options);

@@ -5,13 +5,13 @@ use std::process::{Command, Stdio};
 
 use haul_testkit::needs::tool;
 use haul_testkit::store::endpoint;
-use haul_testkit::{Need, Proxy, Trouble};
+use haul_testkit::{Need, Proxy, ProxyTrouble};
 
-use crate::databases::{Server, Tables, checksums, fill};
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::databases::{MariaDbServer, Tables, checksums, fill};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Program("mariadbd"), Need::Program("mariadb-install-db"), Need::Program("mariadb-backup"),
         Need::Program("weed"), Need::Program("rclone");
@@ -22,10 +22,10 @@ pub(crate) fn cases() -> Vec<Case> {
 const TABLES: &Tables = &[("middle", 30_000), ("small", 500)];
 
 fn a_server_starts_on_a_backup_that_went_through_an_object_store() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let data = bucket.scene.join("mysql");
     let before = fill(&data, TABLES);
-    let server = Server::start(&data);
+    let server = MariaDbServer::start(&data);
     // The backup asks for its rights, of a server that was started without looking at rights.
     server.query("flush privileges");
     let target = bucket.scene.join("target");
@@ -47,7 +47,7 @@ fn a_server_starts_on_a_backup_that_went_through_an_object_store() {
 
     // The network is cut once for each part, and it goes on.
     let cut = Proxy::start(endpoint(), |request, before| {
-        (request.part().is_some() && before == 0).then_some(Trouble::CutContent(500_000))
+        (request.part().is_some() && before == 0).then_some(ProxyTrouble::CutContent(500_000))
     });
     let run =
         bucket.through(&cut, "put").args([&bucket.at("db.xb"), "--", &backup]).finish().expect_success();
@@ -69,7 +69,7 @@ fn a_server_starts_on_a_backup_that_went_through_an_object_store() {
     assert!(extract.success());
     let folder = format!("--target-dir={}", restored.display());
     tool(Command::new("mariadb-backup").args(["--no-defaults", "--prepare", &folder]));
-    let server = Server::start(&restored);
+    let server = MariaDbServer::start(&restored);
     assert_eq!(checksums(&server, TABLES), before);
     server.stop();
 }

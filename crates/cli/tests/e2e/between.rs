@@ -9,13 +9,15 @@ use std::time::Duration;
 
 use haul_testkit::process::kill;
 use haul_testkit::tree::allocated;
-use haul_testkit::{Finished, Run, Sshd, SshdOptions, Tree, assert_no_half_files, assert_same_tree};
+use haul_testkit::{
+    CommandRun, Finished, Sshd, SshdOptions, TestTree, assert_no_half_files, assert_same_tree,
+};
 
 use crate::direct::while_cut;
 use crate::scene::{HAUL, Scene, events, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         content_goes_from_one_remote_end_to_the_other,
         the_end_of_the_source_connects_where_the_other_cannot,
@@ -55,7 +57,7 @@ impl Two {
     }
 
     /// `WORD a:SRC/ b:DST/`.
-    fn run(&self, word: &str, from: &Path, to: &Path) -> Run {
+    fn run(&self, word: &str, from: &Path, to: &Path) -> CommandRun {
         let shell = format!("ssh -F {}", self.scene.join("ssh_config").display());
         let at = |host: &str, path: &Path| {
             let mut end = std::ffi::OsString::from(host);
@@ -68,8 +70,8 @@ impl Two {
 }
 
 /// A tree of some fifty megabytes.
-fn tree(scene: &Scene) -> Tree {
-    Tree::mixed(scene.join("src"), 9, &[33 << 20, (9 << 20) + 1], 500)
+fn tree(scene: &Scene) -> TestTree {
+    TestTree::mixed(scene.join("src"), 9, &[33 << 20, (9 << 20) + 1], 500)
 }
 
 fn notes(run: &Finished) -> String {
@@ -235,7 +237,7 @@ fn connections_between_two_remote_ends_are_cut() {
 
 /// Who is killed.
 #[derive(Clone, Copy, Debug)]
-enum Victim {
+enum KilledEnd {
     Local,
     Source,
     Destination,
@@ -246,7 +248,7 @@ fn killed_at_either_end_it_goes_on() {
     let two = Two::new();
     let source = tree(&two.scene);
     let len = haul_testkit::tree::content_len(source.path());
-    for victim in [Victim::Local, Victim::Source, Victim::Destination, Victim::BothRemote] {
+    for victim in [KilledEnd::Local, KilledEnd::Source, KilledEnd::Destination, KilledEnd::BothRemote] {
         let copy = two.scene.join("dst");
         let slow = || two.run("copy", source.path(), &copy).args(["--bwlimit", "12M"]);
         let mut run = slow().start();
@@ -254,11 +256,11 @@ fn killed_at_either_end_it_goes_on() {
         let mut agents = run.agents();
         assert!(agents.len() >= 2, "{victim:?}: a process at each end: {agents:?}");
         match victim {
-            Victim::Local => kill(run.pid()),
-            Victim::BothRemote => agents.into_iter().for_each(kill),
+            KilledEnd::Local => kill(run.pid()),
+            KilledEnd::BothRemote => agents.into_iter().for_each(kill),
             // In the order in which they were started.
-            Victim::Source => kill(agents.swap_remove(0)),
-            Victim::Destination => kill(agents.swap_remove(1)),
+            KilledEnd::Source => kill(agents.swap_remove(0)),
+            KilledEnd::Destination => kill(agents.swap_remove(1)),
         }
         assert_no_half_files(source.path(), &copy);
         let end = run.finish();

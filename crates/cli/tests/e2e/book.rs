@@ -7,15 +7,15 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
-use haul_slowfs::{Mount, Options};
+use haul_slowfs::{MountOptions, SlowMount};
 use haul_testkit::Need;
 
 use crate::databases::{Tables, fill};
 use crate::provider::make_container;
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 use machines::{HERE, Machines, OUTPUT};
-use page::Block;
+use page::PageBlock;
 
 /// The pages with commands. Each has a test below.
 const PAGES: [&str; 16] = [
@@ -49,7 +49,7 @@ const NOT_RUN: [&str; 8] = [
     "scripts/",
 ];
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         each_page_with_commands_is_run,
         blocks_that_are_not_run_are_installations,
@@ -73,11 +73,11 @@ fn each_page_with_commands_is_run() {
     assert!(pages.len() > 10, "{pages:?}");
     for page in &pages {
         let blocks = page::blocks(&page::text(page));
-        let runs = blocks.iter().any(|block| matches!(block, Block::Shell(_)));
+        let runs = blocks.iter().any(|block| matches!(block, PageBlock::Shell(_)));
         assert_eq!(runs, PAGES.contains(&page.as_str()), "{page}: PAGES lists the pages with commands");
         for block in blocks {
             let known = ["text", "json", "jsonc", "ini", "mermaid"];
-            if let Block::Other(mark) = block {
+            if let PageBlock::Other(mark) = block {
                 assert!(known.contains(&mark.as_str()), "{page}: a block with the mark `{mark}`");
             }
         }
@@ -90,7 +90,7 @@ fn each_page_with_commands_is_run() {
 fn blocks_that_are_not_run_are_installations() {
     for page in page::pages() {
         for block in page::blocks(&page::text(&page)) {
-            let Block::Ignored { reason, text } = block else { continue };
+            let PageBlock::Ignored { reason, text } = block else { continue };
             assert!(!reason.is_empty(), "{page}: no `<!-- not run: REASON -->` before\n{text}");
             for line in text.lines().filter(|line| !line.is_empty()) {
                 let allowed = NOT_RUN.iter().any(|start| line.starts_with(start));
@@ -147,7 +147,7 @@ fn follow(page: &str, machines: &Machines) {
     let (last, end) = told.last().expect("a block was run");
     assert!(run.code() == Some(0), "{page}: {run}\n{:?}\nprinted:\n{end}", blocks[*last]);
     for (number, block) in blocks.iter().enumerate() {
-        let Block::Output(shown) = block else { continue };
+        let PageBlock::Output(shown) = block else { continue };
         let (_, printed) = told.iter().rfind(|(before, _)| *before < number).expect("commands before it");
         if let Some(line) = page::missing(shown, printed) {
             panic!("{page}: haul does not print\n{line}\nbut\n{printed}");
@@ -157,7 +157,7 @@ fn follow(page: &str, machines: &Machines) {
 
 fn readme() {
     let machines = Machines::new(&["db1", "nas"]);
-    Bucket::make("bucket");
+    TestBucket::make("bucket");
     follow("README.md", &machines);
 }
 
@@ -191,7 +191,7 @@ fn mariadb_restore() {
 fn backup_stream() {
     let machines = Machines::new(&[]);
     database(&machines, HERE, "/var/lib");
-    Bucket::make("backups");
+    TestBucket::make("backups");
     make_container("backups-dr");
     follow("docs/recipes/backup-stream.md", &machines);
 }
@@ -199,7 +199,7 @@ fn backup_stream() {
 fn restore_table() {
     let machines = Machines::new(&[]);
     database(&machines, HERE, "/var/lib");
-    Bucket::make("nightly");
+    TestBucket::make("nightly");
     follow("docs/recipes/restore-table.md", &machines);
 }
 
@@ -213,23 +213,23 @@ fn pipe_backup() {
 
 /// A slow file system in the place of a server's, at `at` of the machine [`HERE`]. It shows `/opt/haul/behind`, where a page can
 /// judge without its delays.
-fn slow(machines: &Machines, at: &str, options: Options) -> Mount {
+fn slow(machines: &Machines, at: &str, options: MountOptions) -> SlowMount {
     let behind = machines.at(HERE, "/opt/haul/behind");
     fs::create_dir_all(&behind).unwrap();
     fs::create_dir_all(machines.at(HERE, at)).unwrap();
-    Mount::new(&behind, &machines.at(HERE, at), options).unwrap()
+    SlowMount::new(&behind, &machines.at(HERE, at), options).unwrap()
 }
 
 fn nfs() {
     let machines = Machines::new(&[]);
-    let _mount = slow(&machines, "/mnt/efs", Options::nfs(Duration::from_millis(2)));
+    let _mount = slow(&machines, "/mnt/efs", MountOptions::nfs(Duration::from_millis(2)));
     follow("docs/recipes/nfs.md", &machines);
 }
 
 fn smb() {
     let machines = Machines::new(&[]);
     let delay = Duration::from_millis(1);
-    let share = Options { folds_case: true, time_unit: 100, ..Options::nfs(delay) };
+    let share = MountOptions { folds_case: true, time_unit: 100, ..MountOptions::nfs(delay) };
     let _mount = slow(&machines, "/mnt/share", share);
     follow("docs/recipes/smb.md", &machines);
 }
@@ -244,14 +244,14 @@ fn nightly_sync() {
 
 fn buckets() {
     let machines = Machines::new(&[]);
-    ["images", "images-copy"].into_iter().for_each(Bucket::make);
+    ["images", "images-copy"].into_iter().for_each(TestBucket::make);
     make_container("images");
     follow("docs/recipes/buckets.md", &machines);
 }
 
 fn settings() {
     let machines = Machines::new(&["nas"]);
-    Bucket::make("dumps");
+    TestBucket::make("dumps");
     follow("docs/settings.md", &machines);
 }
 

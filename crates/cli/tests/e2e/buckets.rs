@@ -1,13 +1,13 @@
 //! `haul mb` and `haul rb`: buckets are made and removed as by other clients.
 
 use haul_testkit::store::{ACCESS_KEY, SECRET_KEY, endpoint};
-use haul_testkit::{Finished, Need, Run};
+use haul_testkit::{CommandRun, Finished, Need};
 
-use crate::provider::{At, Provider};
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::provider::{Provider, ProviderBucket};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Program("weed"), Need::Program("rclone"), Need::Program("aws"), Need::Program("s5cmd");
         buckets_are_made_and_removed_as_by_others,
@@ -21,20 +21,20 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// Another client, on the store.
-fn theirs(bucket: &Bucket, words: &[&str]) -> Finished {
-    let run: Run = bucket.program(words[0]).args(&words[1..]).env("AWS_REGION", "us-east-1");
+fn theirs(bucket: &TestBucket, words: &[&str]) -> Finished {
+    let run: CommandRun = bucket.program(words[0]).args(&words[1..]).env("AWS_REGION", "us-east-1");
     let run = run.env("AWS_ENDPOINT_URL", format!("http://{}", endpoint()));
     let run = run.env("S3_ENDPOINT_URL", format!("http://{}", endpoint()));
     run.env("AWS_ACCESS_KEY_ID", ACCESS_KEY).env("AWS_SECRET_ACCESS_KEY", SECRET_KEY).finish()
 }
 
 /// Whether another client sees the bucket.
-fn is_there(bucket: &Bucket) -> bool {
+fn is_there(bucket: &TestBucket) -> bool {
     theirs(bucket, &["aws", "s3api", "head-bucket", "--bucket", bucket.name()]).code() == Some(0)
 }
 
 fn buckets_are_made_and_removed_as_by_others() {
-    let bucket = Bucket::missing();
+    let bucket = TestBucket::missing();
     let url = bucket.at("");
     let run = |word: &str, words: &[&str]| bucket.haul(word).args(words).arg(&url).finish();
     assert_eq!(run("mb", &[]).expect_success().out(), format!("made     {url}\n"));
@@ -61,7 +61,7 @@ fn buckets_are_made_and_removed_as_by_others() {
 }
 
 fn a_bucket_with_objects_stays() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     for key in ["a", "d/b", "d/ c"] {
         let _ = bucket.put(key, b"x");
     }
@@ -80,7 +80,7 @@ fn a_bucket_with_objects_stays() {
 }
 
 fn containers_of_azure_are_made_and_removed() {
-    let at = At::new(Provider::Azure);
+    let at = ProviderBucket::new(Provider::Azure);
     let url = at.at("").replace(at.bucket.name(), &format!("{}2", at.bucket.name()));
     let run = |word: &str, words: &[&str]| at.haul(word).args(words).arg(&url).finish();
     let _ = run("mb", &[]).expect_success();

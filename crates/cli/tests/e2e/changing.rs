@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use haul_testkit::tree::allocated;
-use haul_testkit::{FaultPlan, Tree};
+use haul_testkit::{FaultPlan, TestTree};
 
 use crate::scene::{Scene, Way, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         a_file_that_never_stops_changing_is_reported_and_not_committed_as_a_mix,
         a_file_that_grows_is_a_consistent_copy_or_reported,
@@ -32,7 +32,7 @@ fn a_file_that_never_stops_changing_is_reported_and_not_committed_as_a_mix() {
         let scene = Scene::new();
         // In memory: a busy disk would hold the writer up for longer than the copy takes.
         let memory = tempfile::tempdir_in("/dev/shm").unwrap();
-        let source = Tree::mixed(memory.path().join("src"), 13, &[], 50);
+        let source = TestTree::mixed(memory.path().join("src"), 13, &[], 50);
         // More than haul reads ahead, so that it reads as long as it sends.
         let len = 64 << 20;
         source.text("busy", vec![0; len]);
@@ -71,7 +71,7 @@ fn a_file_that_never_stops_changing_is_reported_and_not_committed_as_a_mix() {
 fn a_file_that_grows_is_a_consistent_copy_or_reported() {
     for way in BOTH {
         let scene = Scene::new();
-        let source = Tree::mixed(scene.join("src"), 14, &[12 << 20], 20);
+        let source = TestTree::mixed(scene.join("src"), 14, &[12 << 20], 20);
         source.text("log", "line 0000000\n");
         let copy = scene.join("dst");
         let stop = AtomicBool::new(false);
@@ -125,7 +125,7 @@ fn a_file_that_changed_once_is_copied_again() {
 fn a_file_that_vanishes_is_reported_and_harms_nothing_else() {
     for way in BOTH {
         let scene = Scene::new();
-        let source = Tree::mixed(scene.join("src"), 15, &[20 << 20], 3000);
+        let source = TestTree::mixed(scene.join("src"), 15, &[20 << 20], 3000);
         let copy = scene.join("dst");
         let plan = FaultPlan::new(scene.join("plan")).slow(8_000_000);
         let mut run = scene.fault_copy(way, &plan, source.path(), &copy).args(["--streams", "1"]).start();

@@ -7,10 +7,10 @@ use haul_testkit::Need;
 use haul_testkit::store::endpoint;
 
 use crate::scene::slash;
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Program("weed"), Need::Program("rclone"), Need::Program("aws");
         the_aws_client_reads_objects_of_haul_and_haul_reads_its_objects,
@@ -23,7 +23,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// `words` with two more words: from one place to another.
-fn run(bucket: &Bucket, words: &[&str], from: &str, to: &str) {
+fn run(bucket: &TestBucket, words: &[&str], from: &str, to: &str) {
     let (program, words) = words.split_first().unwrap();
     let run = bucket.program(program).args(words).args([from, to]).env("AWS_REGION", "us-east-1");
     let run =
@@ -34,7 +34,7 @@ fn run(bucket: &Bucket, words: &[&str], from: &str, to: &str) {
 /// Streams of one part and of several, and a tree, there and back: `one` copies an object, `all` the objects below a
 /// prefix, which ends as `below` says.
 fn there_and_back(one: &[&str], all: &[&str], below: &str) {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     for (name, len) in [("short", 1000), ("long", 30_000_000)] {
         let (file, bytes) = bucket.file(name, len);

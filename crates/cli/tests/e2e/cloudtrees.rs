@@ -7,17 +7,17 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use haul_testkit::process::kill;
-use haul_testkit::store::Request;
+use haul_testkit::store::HttpRequest;
 use haul_testkit::tree::list;
-use haul_testkit::{Finished, Need, Tree, Trouble, assert_same_tree, differences};
+use haul_testkit::{Finished, Need, ProxyTrouble, TestTree, assert_same_tree, differences};
 
 use crate::objtrees::{copy, ends};
-use crate::provider::{ALL, At, Provider, rclone_azure, sas};
-use crate::scene::{Summary, slash};
+use crate::provider::{ALL, Provider, ProviderBucket, rclone_azure, sas};
+use crate::scene::{RunCounts, slash};
 use crate::store::requests;
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Root, Need::Program("weed"), Need::Program("rclone"), Need::Program("azurite-blob");
         a_hard_tree_comes_back_whole_from_each_provider,
@@ -34,22 +34,22 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
-fn push(at: &At, from: &Path, prefix: &str) -> Summary {
+fn push(at: &ProviderBucket, from: &Path, prefix: &str) -> RunCounts {
     ends(copy(at.haul("copy"), slash(from), at.at(prefix)))
 }
 
-fn pull(at: &At, prefix: &str, to: &Path) -> Summary {
+fn pull(at: &ProviderBucket, prefix: &str, to: &Path) -> RunCounts {
     ends(copy(at.haul("copy"), at.at(prefix), slash(to)))
 }
 
-fn nothing(_: &Request) -> Option<Trouble> {
+fn nothing(_: &HttpRequest) -> Option<ProxyTrouble> {
     None
 }
 
 fn a_hard_tree_comes_back_whole_from_each_provider() {
     for provider in ALL {
-        let at = At::made(provider, nothing);
-        let source = Tree::hard(at.bucket.scene.join("src"), 1);
+        let at = ProviderBucket::made(provider, nothing);
+        let source = TestTree::hard(at.bucket.scene.join("src"), 1);
         // Its paths are longer than the 1,024 bytes of a key.
         fs::remove_dir_all(source.join("deep")).unwrap();
         // One provider is enough for files that are only long.
@@ -84,14 +84,14 @@ fn parts_of_a_killed_run_are_not_sent_again_at_google_and_azure() {
     for provider in [Provider::Google, Provider::Azure] {
         // Azurite knows one checksum only: a request that it refuses, and haul sends again with the other one, is no
         // part.
-        let is_part = move |request: &Request| {
+        let is_part = move |request: &HttpRequest| {
             request.writes_part() && (provider != Provider::Azure || request.header("content-md5").is_some())
         };
         // One part stands still, so that the run cannot end.
         let first = OnceLock::new();
-        let at = At::made(provider, move |request| {
+        let at = ProviderBucket::made(provider, move |request| {
             let hung = is_part(request) && first.get_or_init(|| request.query.clone()) == &request.query;
-            hung.then_some(Trouble::Slow(1000))
+            hung.then_some(ProxyTrouble::Slow(1000))
         });
         let source = at.bucket.scene.tree("src");
         source.file("huge", 33 << 20);
@@ -101,7 +101,7 @@ fn parts_of_a_killed_run_are_not_sent_again_at_google_and_azure() {
         kill(run.pid());
         let _ = run.finish();
         assert!(!at.names().contains(&"t/huge".to_owned()), "{provider:?}");
-        let through = At::again(&at);
+        let through = ProviderBucket::again(&at);
         let again = push(&through, source.path(), "t/");
         assert_eq!(through.proxy.count(is_part), 1, "only the part that was missing, {provider:?}");
         let (sent, resumed) = (again.of("sent_bytes"), again.of("resumed_bytes"));
@@ -114,8 +114,8 @@ fn parts_of_a_killed_run_are_not_sent_again_at_google_and_azure() {
 
 fn trees_are_kept_the_same_and_compared_at_each_provider() {
     for provider in ALL {
-        let at = At::made(provider, nothing);
-        let source = Tree::mixed(at.bucket.scene.join("src"), 4, &[(9 << 20) + 1], 30);
+        let at = ProviderBucket::made(provider, nothing);
+        let source = TestTree::mixed(at.bucket.scene.join("src"), 4, &[(9 << 20) + 1], 30);
         source.many("gone/below", 20, 0..100);
         let sync = || ends(copy(at.haul("sync"), slash(source.path()), at.at("t/")));
         assert_eq!(sync().of("failed"), 0);
@@ -156,10 +156,10 @@ fn trees_are_kept_the_same_and_compared_at_each_provider() {
 
 fn each_provider_copies_within_itself() {
     for provider in [Provider::Google, Provider::Azure] {
-        let at = At::made(provider, nothing);
-        let source = Tree::mixed(at.bucket.scene.join("src"), 5, &[(13 << 20) + 1], 40);
+        let at = ProviderBucket::made(provider, nothing);
+        let source = TestTree::mixed(at.bucket.scene.join("src"), 5, &[(13 << 20) + 1], 40);
         let _ = push(&at, source.path(), "a/");
-        let watched = At::again(&at);
+        let watched = ProviderBucket::again(&at);
         let mut run = watched.haul("copy");
         if provider == Provider::Azure {
             // A request with a signature needs one for the source of the copy too.
@@ -167,11 +167,11 @@ fn each_provider_copies_within_itself() {
         }
         let copied = ends(copy(run, at.at("a/"), at.at("b/deep/")));
         assert_eq!(copied.of("copied"), 41, "{provider:?}");
-        let is_copy = |request: &Request| {
+        let is_copy = |request: &HttpRequest| {
             let named = ["x-goog-copy-source", "x-ms-copy-source"];
             named.iter().any(|name| request.header(name).is_some())
         };
-        let content = |request: &Request| {
+        let content = |request: &HttpRequest| {
             let folder = request.path.ends_with('/') || request.path.ends_with("/.haul");
             request.range_start().is_some() || request.method == "PUT" && !is_copy(request) && !folder
         };
@@ -184,8 +184,8 @@ fn each_provider_copies_within_itself() {
 }
 
 fn a_tree_goes_from_provider_to_provider_and_comes_back_whole() {
-    let [s3, google, azure] = ALL.map(|provider| At::made(provider, nothing));
-    let source = Tree::mixed(s3.bucket.scene.join("src"), 6, &[(9 << 20) + 1], 60);
+    let [s3, google, azure] = ALL.map(|provider| ProviderBucket::made(provider, nothing));
+    let source = TestTree::mixed(s3.bucket.scene.join("src"), 6, &[(9 << 20) + 1], 60);
     source.link("link", "../\u{201b}/x");
     let _ = push(&s3, source.path(), "t/");
     let all = || google.reach(azure.reach(s3.haul("copy")));
@@ -205,7 +205,7 @@ fn a_tree_goes_from_provider_to_provider_and_comes_back_whole() {
 }
 
 fn names_and_times_are_those_that_others_know_at_azure() {
-    let at = At::made(Provider::Azure, nothing);
+    let at = ProviderBucket::made(Provider::Azure, nothing);
     let source = at.bucket.scene.tree("src");
     source.file("back\\slash.", 10);
     source.file("plain", 20);
@@ -229,7 +229,7 @@ fn names_and_times_are_those_that_others_know_at_azure() {
 
 fn a_dry_run_tells_the_requests_of_the_run_itself() {
     for provider in [Provider::S3, Provider::Azure] {
-        let at = At::made(provider, nothing);
+        let at = ProviderBucket::made(provider, nothing);
         let source = at.bucket.scene.tree("src");
         (1..30).for_each(|number| drop(source.file(format!("small{number}"), number * 50)));
         source.file("huge", 21 << 20);

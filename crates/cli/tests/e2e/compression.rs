@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use haul_testkit::{Direction, Fault, FaultPlan, Finished, Tree, Which, assert_same_tree, content};
+use haul_testkit::{
+    ByteDirection, FaultPlan, Finished, LinkFault, TestTree, Which, assert_same_tree, content,
+};
 
 use crate::scene::{Scene, Way, events, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         each_mode_pushes_and_pulls_the_same_bytes,
         content_that_does_not_compress_is_sent_as_it_is,
@@ -38,7 +40,7 @@ fn log(len: usize, seed: u64) -> Vec<u8> {
 }
 
 /// A large file, a hundred small files and something with holes, all of text.
-fn texts(scene: &Scene) -> Tree {
+fn texts(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
     tree.text("huge.log", log((21 << 20) + 77, 1));
     for number in 0..100 {
@@ -87,7 +89,7 @@ fn each_mode_pushes_and_pulls_the_same_bytes() {
 
 fn content_that_does_not_compress_is_sent_as_it_is() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 5, &[20 << 20], 50);
+    let source = TestTree::mixed(scene.join("src"), 5, &[20 << 20], 50);
     let len = haul_testkit::tree::content_len(source.path());
     for way in [Way::Push, Way::Pull] {
         for (number, how) in ["lz4", "zstd:-5", "zstd:9", "auto"].iter().enumerate() {
@@ -122,7 +124,7 @@ fn the_digests_are_those_of_the_plain_bytes() {
 }
 
 fn a_flipped_byte_of_packed_content_is_sent_again() {
-    for (way, direction) in [(Way::Push, Direction::Up), (Way::Pull, Direction::Down)] {
+    for (way, direction) in [(Way::Push, ByteDirection::Up), (Way::Pull, ByteDirection::Down)] {
         for how in ["lz4", "zstd"] {
             let scene = Scene::new();
             let source = scene.tree("src");
@@ -131,7 +133,7 @@ fn a_flipped_byte_of_packed_content_is_sent_again() {
             // Each packed slice is more than 400,000 bytes.
             let plan =
                 [600_000, 1_500_000].into_iter().fold(FaultPlan::new(scene.join("plan")), |plan, at| {
-                    plan.with(Which::Only(1), direction, Fault::Flip(at))
+                    plan.with(Which::Only(1), direction, LinkFault::Flip(at))
                 });
             let run = scene.fault_copy(way, &plan, source.path(), &target);
             let run = run.args(["--streams", "1", "--compress", how]).finish().expect_success();

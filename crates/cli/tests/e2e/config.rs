@@ -5,13 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use haul_testkit::store::{ACCESS_KEY, SECRET_KEY, endpoint};
-use haul_testkit::{Need, Run, assert_same_tree};
+use haul_testkit::{CommandRun, Need, assert_same_tree};
 
 use crate::scene::{HAUL, Scene, slash};
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         settings_apply_and_the_command_line_wins,
         the_files_of_the_user_and_of_haul_config_are_found,
@@ -36,7 +36,7 @@ fn file(scene: &Scene, name: &str, text: &str) -> PathBuf {
     path
 }
 
-fn with(run: Run, config: &PathBuf) -> Run {
+fn with(run: CommandRun, config: &PathBuf) -> CommandRun {
     run.env("HAUL_CONFIG", config)
 }
 
@@ -79,7 +79,7 @@ fn the_files_of_the_user_and_of_haul_config_are_found() {
     let own = file(&scene, "config/haul/config.toml", "[defaults]\niops = 500\n[copy]\nnice = true\n");
     // The test kit switches settings off; `env` switches them on again.
     let run = |words: &[&str]| {
-        let run = Run::new("env", scene.tag()).args(["-u", "HAUL_CONFIG", HAUL, "config"]);
+        let run = CommandRun::new("env", scene.tag()).args(["-u", "HAUL_CONFIG", HAUL, "config"]);
         run.args(words)
             .env("HOME", scene.home())
             .env("XDG_CONFIG_HOME", scene.join("config"))
@@ -193,7 +193,7 @@ fn hosts_are_reached_in_their_own_way() {
 }
 
 fn named_stores_have_their_own_options() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let text = format!(
         "[defaults]\nendpoint = 'http://127.0.0.1:1'\n[locations.b]\nlocation = '{}'\nendpoint = 'http://{}'\n",
         bucket.at(""),
@@ -207,7 +207,7 @@ fn named_stores_have_their_own_options() {
 }
 
 fn aliases_of_mc_are_named_locations() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let scene = &bucket.scene;
     let alias = format!("http://{ACCESS_KEY}:{SECRET_KEY}@{}", endpoint());
     // Nothing else leads to the store.

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_testkit::compare::fingerprint;
 use haul_testkit::tree::list;
-use haul_testkit::{Finished, Need, Run, Scratch, SshdOptions, Tree};
+use haul_testkit::{CommandRun, Finished, Need, Scratch, SshdOptions, TestTree};
 
 use crate::scene::{HAUL, Scene, WAYS, Way, slash, summary};
 use crate::sftp;
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Program("rsync");
         links_become_their_targets_as_with_rsync,
@@ -40,7 +40,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// A tree with links of many kinds, none of which leads to nothing or in a circle.
-fn source(scene: &Scene) -> Tree {
+fn source(scene: &Scene) -> TestTree {
     let outside = scene.tree("outside");
     outside.text("far/deep/file", "far away");
     outside.text("far/other", "other");
@@ -239,7 +239,7 @@ fn links_to_nothing_fail_by_name_and_nothing_is_deleted() {
 }
 
 /// Links that lead in circles: to itself, to directories above, and to each other.
-fn make_circles(tree: &Tree) {
+fn make_circles(tree: &TestTree) {
     for (name, target) in [
         ("self", "self"),
         ("pair-1", "pair-2"),
@@ -454,7 +454,7 @@ fn a_confined_login_follows_no_link_out_of_its_folder() {
     let command = format!("{HAUL} agent --root {}", vault.display());
     let scene = Scene::with_sshd(SshdOptions { force_command: Some(command), ..SshdOptions::default() });
     let remote = |path: &str| OsString::from(format!("127.0.0.1:{path}"));
-    let run = |word: &str, from: &str, to: &Path| -> Run {
+    let run = |word: &str, from: &str, to: &Path| -> CommandRun {
         scene.haul_ssh(word).arg("-L").arg(remote(from)).arg(to)
     };
     let copy = scene.join("copy");

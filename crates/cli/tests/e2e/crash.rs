@@ -10,7 +10,9 @@ use std::process::Command;
 
 use haul_testkit::needs::tool;
 use haul_testkit::tree::list;
-use haul_testkit::{CrashDisk, FileSystem, Finished, Need, Random, Run, SshdOptions, Tree, differences};
+use haul_testkit::{
+    CommandRun, CrashDisk, FileSystem, Finished, Need, Random, SshdOptions, TestTree, differences,
+};
 use serde_json::Value;
 
 use crate::scene::{HAUL, Scene, Way, slash};
@@ -44,14 +46,14 @@ pub(crate) fn seeds(rounds: u64) -> std::ops::Range<u64> {
 }
 
 /// The failures in many rounds. Fails on drop if there were any.
-pub(crate) struct Verdict {
+pub(crate) struct RoundFailures {
     name: String,
     pub(crate) rounds: u64,
     pub(crate) notes: Vec<(String, u64)>,
     wrong: Vec<String>,
 }
 
-impl Verdict {
+impl RoundFailures {
     pub(crate) fn new(name: String) -> Self {
         Self { name, rounds: 0, notes: Vec::new(), wrong: Vec::new() }
     }
@@ -83,16 +85,16 @@ impl Verdict {
 }
 
 /// A source here and a destination on a disk that can fail.
-pub(crate) struct Bench {
+pub(crate) struct CrashScene {
     // Dropped first: its processes use the disk.
     pub(crate) scene: Scene,
     pub(crate) disk: CrashDisk,
-    pub(crate) source: Tree,
+    pub(crate) source: TestTree,
     /// An older state of the source.
     pub(crate) old: PathBuf,
 }
 
-impl Bench {
+impl CrashScene {
     pub(crate) fn new(kind: FileSystem) -> Self {
         let disk = CrashDisk::new(kind, BYTES);
         let command = format!("{} sh -c \"$SSH_ORIGINAL_COMMAND\"", disk.booted().display());
@@ -127,13 +129,13 @@ impl Bench {
     }
 
     /// `WORD --json -v OPTIONS SOURCE/ DESTINATION/`, as after the last boot.
-    pub(crate) fn run(&self, way: Way, word: &str, options: &[&str]) -> Run {
+    pub(crate) fn run(&self, way: Way, word: &str, options: &[&str]) -> CommandRun {
         self.run_from(self.source.path(), way, word, options)
     }
 
-    pub(crate) fn run_from(&self, from: &Path, way: Way, word: &str, options: &[&str]) -> Run {
+    pub(crate) fn run_from(&self, from: &Path, way: Way, word: &str, options: &[&str]) -> CommandRun {
         let home = self.scene.home();
-        let mut run = Run::new(self.disk.booted(), self.scene.tag())
+        let mut run = CommandRun::new(self.disk.booted(), self.scene.tag())
             .env("HOME", &home)
             .env("XDG_RUNTIME_DIR", &home)
             .env("XDG_STATE_HOME", home.join("state"))

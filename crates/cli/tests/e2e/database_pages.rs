@@ -10,12 +10,12 @@ use haul_testkit::needs::{postgres_bin, tool};
 use haul_testkit::tree::set_time;
 use haul_testkit::{Finished, Need, assert_same_tree};
 
-use crate::databases::{Server, install};
+use crate::databases::{MariaDbServer, install};
 use crate::postgres::{hand_over, program};
 use crate::scene::{Scene, WAYS, Way, events, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mariadb = cases![
         Need::Program("mariadbd"), Need::Program("mariadb-install-db"), Need::Program("innochecksum"),
         Need::Program("mbstream");
@@ -32,7 +32,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// A table with some 400 bytes in each row.
-fn table(server: &Server, name: &str, options: &str, rows: u32) {
+fn table(server: &MariaDbServer, name: &str, options: &str, rows: u32) {
     server.query(&format!(
         "use shop; create table {name} (id int primary key, digest char(64), filler varchar(800), key (digest)) \
          engine=InnoDB {options}; \
@@ -76,7 +76,7 @@ fn each_flipped_page_of_innodb_is_named_on_every_way() {
     let scene = Scene::new();
     let data = scene.join("mysql");
     install(&data);
-    let server = Server::start(&data);
+    let server = MariaDbServer::start(&data);
     server.query("create database shop");
     table(&server, "orders", "", 18_000);
     server.stop();
@@ -174,7 +174,7 @@ fn tablespaces_of_each_format_are_checked_without_a_false_alarm() {
     for (number, format) in ["full_crc32", "crc32"].into_iter().enumerate() {
         let format = format!("--innodb-checksum-algorithm={format}");
         let options = ["--plugin-load-add=file_key_management", &keys, &format];
-        let server = Server::start_with(&data, &options);
+        let server = MariaDbServer::start_with(&data, &options);
         server.query("create database if not exists shop");
         for (name, options) in kinds {
             table(&server, &format!("{name}{number}"), options, 3000);
@@ -215,7 +215,7 @@ fn a_live_server_under_load_gives_no_false_alarm() {
     let scene = Scene::new();
     let data = scene.join("mysql");
     install(&data);
-    let server = Server::start(&data);
+    let server = MariaDbServer::start(&data);
     server.query("create database shop");
     table(&server, "orders", "", 6000);
     let stop = scene.join("stop");

@@ -13,24 +13,24 @@ use haul_testkit::{FaultPlan, Need, Scratch, assert_same_tree};
 
 use crate::kills::durable;
 use crate::scene::{Scene, Way, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Program("mariadbd"), Need::Program("mariadb-install-db");
         a_server_starts_on_a_copy_of_its_data_that_was_killed_and_finished,
     ]
 }
 
-/// A MariaDB server on a socket of its own. Ended in order by [`Server::stop`], else killed on drop.
-pub(crate) struct Server {
+/// A MariaDB server on a socket of its own. Ended in order by [`MariaDbServer::stop`], else killed on drop.
+pub(crate) struct MariaDbServer {
     child: Child,
     pub(crate) socket: PathBuf,
     // The path of a socket must be short.
     run: Scratch,
 }
 
-impl Server {
+impl MariaDbServer {
     pub(crate) fn start(data: &Path) -> Self {
         Self::start_with(data, &[])
     }
@@ -89,7 +89,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for MariaDbServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -123,7 +123,7 @@ pub(crate) fn install(data: &Path) {
 /// Makes a data directory and tells the checksums of its tables: with [`TABLES`], of some 250 MB.
 pub(crate) fn fill(data: &Path, tables: &Tables) -> String {
     install(data);
-    let server = Server::start(data);
+    let server = MariaDbServer::start(data);
     server.query("create database shop");
     for (table, rows) in tables {
         server.query(&format!(
@@ -137,7 +137,7 @@ pub(crate) fn fill(data: &Path, tables: &Tables) -> String {
     checksums
 }
 
-pub(crate) fn checksums(server: &Server, tables: &Tables) -> String {
+pub(crate) fn checksums(server: &MariaDbServer, tables: &Tables) -> String {
     let names: Vec<String> = tables.iter().map(|(table, _)| format!("shop.{table}")).collect();
     let text = server.query(&format!("checksum table {} extended", names.join(", ")));
     assert_eq!(text.lines().count(), tables.len());
@@ -171,7 +171,7 @@ fn a_server_starts_on_a_copy_of_its_data_that_was_killed_and_finished() {
         .expect_success();
     assert_same_tree(&data, &copy);
 
-    let restored = Server::start(&copy);
+    let restored = MariaDbServer::start(&copy);
     assert_eq!(checksums(&restored, TABLES), before);
     for (table, _) in TABLES {
         let said = restored.query(&format!("check table shop.{table} extended"));

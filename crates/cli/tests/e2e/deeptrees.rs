@@ -11,9 +11,9 @@ use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use rustix::process::Signal;
 
 use crate::scene::{Scene, Way, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         a_deep_tree_is_copied_verified_and_removed,
         a_file_longer_than_can_be_proved_is_named,

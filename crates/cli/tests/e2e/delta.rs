@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use haul_testkit::process::kill;
 use haul_testkit::tree::{allocated, set_time};
-use haul_testkit::{FaultPlan, FileSystem, Mount, Need, Tree, assert_same_tree, write_program};
+use haul_testkit::{FaultPlan, FileSystem, Need, TestMount, TestTree, assert_same_tree, write_program};
 
-use crate::scene::{HAUL, Scene, Summary, WAYS, Way, slash, summary};
-use crate::{Case, cases};
+use crate::scene::{HAUL, RunCounts, Scene, WAYS, Way, slash, summary};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         pages_that_changed_are_all_that_is_sent,
         a_file_that_grew_or_shrank_costs_only_its_new_part,
@@ -40,7 +40,7 @@ const LEN: u64 = 5 * SLICE + 3 * PAGE + 77;
 /// A source with one big file, and a destination that has it as it was.
 struct Older {
     scene: Scene,
-    source: Tree,
+    source: TestTree,
     copy: PathBuf,
 }
 
@@ -78,7 +78,7 @@ impl Older {
         pages.into_iter().for_each(|page| change(&self.image(), page));
     }
 
-    fn copy(&self, way: Way, options: &[&str]) -> Summary {
+    fn copy(&self, way: Way, options: &[&str]) -> RunCounts {
         let run = self.scene.copy(way, self.source.path(), &self.copy).args(options);
         let summary = summary(&run.finish().expect_success());
         summary.assert_accounted();
@@ -99,7 +99,7 @@ fn change(file: &Path, page: u64) {
 const TAIL: u64 = 77;
 
 #[track_caller]
-fn assert_sent(summary: &Summary, len: u64, sent: u64) {
+fn assert_sent(summary: &RunCounts, len: u64, sent: u64) {
     assert_eq!((summary.of("sent_bytes"), summary.of("matched_bytes")), (sent, len - sent), "{summary:?}");
 }
 
@@ -299,7 +299,7 @@ fn in_place_is_refused_where_it_cannot_be() {
 
 fn takes_no_room(kind: FileSystem) {
     let scene = Scene::new();
-    let disk = Mount::new(kind, 600 << 20);
+    let disk = TestMount::new(kind, 600 << 20);
     let source = scene.tree("src");
     let image = source.file("image", 100 << 20);
     let copy = disk.join("dst");

@@ -1,11 +1,11 @@
 //! A low limit of file descriptors delays a run, but does not fail it.
 
-use haul_testkit::{Run, assert_same_tree, write_program};
+use haul_testkit::{CommandRun, assert_same_tree, write_program};
 
 use crate::scene::{HAUL, Scene, Way, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![few_descriptors_are_enough, a_remote_end_with_few_descriptors_takes_all]
 }
 
@@ -17,7 +17,7 @@ fn few_descriptors_are_enough() {
     (0..3).for_each(|number| drop(source.file(format!("big{number}"), 9 << 20)));
     for limit in ["256", "128"] {
         let copy = scene.join(limit);
-        let run = Run::new("prlimit", scene.tag()).env("HOME", scene.home());
+        let run = CommandRun::new("prlimit", scene.tag()).env("HOME", scene.home());
         let run = run.args([&format!("--nofile={limit}:{limit}"), HAUL, "copy", "--json"]);
         let run = run.arg(slash(source.path())).arg(slash(&copy)).finish().expect_success();
         summary(&run).assert_accounted();

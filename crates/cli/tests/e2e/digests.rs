@@ -7,12 +7,12 @@ use std::process::Command;
 
 use haul_testkit::needs::tool;
 use haul_testkit::tree::set_time;
-use haul_testkit::{Need, Run, Tree};
+use haul_testkit::{CommandRun, Need, TestTree};
 
 use crate::scene::{Scene, Way, slash};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         verify_finds_missing_and_different_entries,
         verify_by_manifest_finds_differences,
@@ -28,7 +28,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// Lengths around the ends of slices, and names that a list must escape.
-fn source(scene: &Scene) -> Tree {
+fn source(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
     for len in
         [0, 1, 1023, 1024, 1025, (4 << 20) - 1, 4 << 20, (4 << 20) + 1, 8 << 20, 13 << 20, (20 << 20) + 7]
@@ -46,7 +46,7 @@ fn source(scene: &Scene) -> Tree {
 }
 
 /// The lines that b3sum prints for every file below the folder.
-fn by_b3sum(tree: &Tree) -> BTreeSet<String> {
+fn by_b3sum(tree: &TestTree) -> BTreeSet<String> {
     let find = "find . -type f -print0 | sed -z 's|^[.]/||' | xargs -0 b3sum --";
     let output = tool(Command::new("sh").arg("-c").arg(find).current_dir(tree.path()));
     output.lines().map(str::to_owned).collect()
@@ -80,7 +80,7 @@ fn haul_accepts_the_manifest_of_b3sum() {
     let scene = Scene::new();
     let source = source(&scene);
     let list = by_b3sum(&source).into_iter().collect::<Vec<_>>().join("\n") + "\n";
-    let verify = || -> Run {
+    let verify = || -> CommandRun {
         scene.haul("verify").args(["--manifest", "-"]).arg(slash(source.path())).input(list.clone())
     };
     let _ = verify().finish().expect_success();
@@ -90,7 +90,7 @@ fn haul_accepts_the_manifest_of_b3sum() {
 }
 
 /// Changes one byte of a file and leaves its size and time.
-fn damage(tree: &Tree, name: &str, at: u64) {
+fn damage(tree: &TestTree, name: &str, at: u64) {
     let path = tree.join(name);
     let meta = fs::metadata(&path).unwrap();
     let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
@@ -100,7 +100,7 @@ fn damage(tree: &Tree, name: &str, at: u64) {
     set_time(&path, meta.mtime(), u32::try_from(meta.mtime_nsec()).unwrap());
 }
 
-fn copied(scene: &Scene, source: &Tree) -> Tree {
+fn copied(scene: &Scene, source: &TestTree) -> TestTree {
     let copy = scene.tree("dst");
     let _ = scene.copy(Way::Local, source.path(), copy.path()).finish().expect_success();
     copy
@@ -150,7 +150,7 @@ fn verify_by_manifest_finds_differences() {
     let run = scene.haul("hash").arg(slash(source.path())).finish().expect_success();
     let list = scene.join("list");
     fs::write(&list, run.stdout).unwrap();
-    let verify = |tree: &Tree| {
+    let verify = |tree: &TestTree| {
         let run = scene.haul_ssh("verify").arg("--manifest").arg(&list).arg(scene.remote(slash(tree.path())));
         run.finish()
     };

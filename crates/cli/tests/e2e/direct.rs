@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use haul_testkit::process::joined;
-use haul_testkit::{Finished, SshdOptions, Tree, assert_same_tree, write_program};
+use haul_testkit::{Finished, SshdOptions, TestTree, assert_same_tree, write_program};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
 use crate::scene::{HAUL, Scene, Way, events, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         content_goes_around_ssh_by_itself_and_one_login_is_enough,
         ssh_alone_where_that_is_asked_for,
@@ -38,8 +38,8 @@ pub(crate) fn cases() -> Vec<Case> {
 const BOTH: [Way; 2] = [Way::Push, Way::Pull];
 
 /// A tree of some fifty megabytes.
-fn tree(scene: &Scene) -> Tree {
-    Tree::mixed(scene.join("src"), 9, &[33 << 20, (9 << 20) + 1], 500)
+fn tree(scene: &Scene) -> TestTree {
+    TestTree::mixed(scene.join("src"), 9, &[33 << 20, (9 << 20) + 1], 500)
 }
 
 /// The sentences of a run.
@@ -140,7 +140,7 @@ fn without_a_port_it_goes_through_ssh_or_not_at_all() {
 
 fn strangers_at_the_port_get_nothing_and_stop_nothing() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 9, &[60 << 20], 500);
+    let source = TestTree::mixed(scene.join("src"), 9, &[60 << 20], 500);
     let port = free();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -221,7 +221,7 @@ fn relay(from: &TcpListener, to: SocketAddrV4, stop: &AtomicBool) {
 /// takes ssh to have come from.
 fn strangers_do_not_push_out_who_takes_long_to_prove_himself() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 9, &[9 << 20], 100);
+    let source = TestTree::mixed(scene.join("src"), 9, &[9 << 20], 100);
     // The remote end cannot listen.
     let taken = TcpListener::bind("127.0.0.2:0").unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -249,8 +249,8 @@ fn strangers_do_not_push_out_who_takes_long_to_prove_himself() {
 }
 
 /// A tree of some ten megabytes.
-fn small_tree(scene: &Scene) -> Tree {
-    Tree::mixed(scene.join("src"), 9, &[9 << 20], 50)
+fn small_tree(scene: &Scene) -> TestTree {
+    TestTree::mixed(scene.join("src"), 9, &[9 << 20], 50)
 }
 
 fn the_local_end_listens_where_ssh_goes_out() {

@@ -5,14 +5,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use haul_slowfs::{Mount as FuseMount, Options};
+use haul_slowfs::{MountOptions, SlowMount as FuseMount};
 use haul_testkit::tree::{list, set_time};
-use haul_testkit::{FileSystem, Mount, Need, Tree, content};
+use haul_testkit::{FileSystem, Need, TestMount, TestTree, content};
 
-use crate::scene::{Scene, Summary, Way, slash, summary};
-use crate::{Case, cases};
+use crate::scene::{RunCounts, Scene, Way, slash, summary};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::LoopMounts;
         times_in_seconds_are_compared_by_seconds,
@@ -39,7 +39,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// Files, links and folders with nanoseconds in their times.
-fn timed(scene: &Scene) -> Tree {
+fn timed(scene: &Scene) -> TestTree {
     let source = scene.tree("src");
     for number in 0..20_u32 {
         let name = format!("folder-{}/file-{number}", number % 3);
@@ -56,7 +56,7 @@ fn timed(scene: &Scene) -> Tree {
     source
 }
 
-fn assert_quiet(run: &Summary, what: &str) {
+fn assert_quiet(run: &RunCounts, what: &str) {
     assert_eq!(run.of("same"), run.of("found"), "{what}: {run:?}");
 }
 
@@ -64,7 +64,7 @@ fn times_in_seconds_are_compared_by_seconds() {
     for way in [Way::Local, Way::Push] {
         let scene = Scene::new();
         let source = timed(&scene);
-        let disk = Mount::new(FileSystem::Ext4Seconds, 64 << 20);
+        let disk = TestMount::new(FileSystem::Ext4Seconds, 64 << 20);
         let copy = disk.join("dst");
         let sync = || scene.by(way, "sync", slash(source.path()), slash(&copy));
         let _ = sync().finish().expect_success();
@@ -85,13 +85,13 @@ fn times_that_the_destination_does_not_keep_are_said_once() {
     let scene = Scene::new();
     let source = timed(&scene);
     // Not every file system of the machine that runs the test keeps such times either.
-    let memory = Mount::new(FileSystem::Tmpfs, 16 << 20);
+    let memory = TestMount::new(FileSystem::Tmpfs, 16 << 20);
     for (name, time) in [("late", 4_102_444_800), ("early", -4_000_000_000), ("usual", 1_600_000_000)] {
         content::write_file(&memory.join(name), 1, 10);
         set_time(&memory.join(name), time, 5);
     }
     drop(source);
-    let disk = Mount::new(FileSystem::Ext4Seconds, 64 << 20);
+    let disk = TestMount::new(FileSystem::Ext4Seconds, 64 << 20);
     let copy = disk.join("dst");
     let sync = || scene.by(Way::Local, "sync", slash(memory.path()), slash(&copy));
     let first = sync().finish().expect_success();
@@ -108,7 +108,7 @@ fn times_that_the_destination_does_not_keep_are_said_once() {
 fn nanoseconds_count_where_they_are_kept() {
     let scene = Scene::new();
     let source = timed(&scene);
-    let disk = Mount::new(FileSystem::Ext4, 64 << 20);
+    let disk = TestMount::new(FileSystem::Ext4, 64 << 20);
     let copy = disk.join("dst");
     let sync = || {
         summary(&scene.by(Way::Local, "sync", slash(source.path()), slash(&copy)).finish().expect_success())
@@ -128,7 +128,7 @@ fn a_modify_window_overrides_the_comparison() {
     for way in [Way::Local, Way::Push] {
         let scene = Scene::new();
         let source = timed(&scene);
-        let disk = Mount::new(FileSystem::Ext4Seconds, 64 << 20);
+        let disk = TestMount::new(FileSystem::Ext4Seconds, 64 << 20);
         let copy = disk.join("dst");
         let sync = |words: &[&str]| {
             let run = scene.by(way, "sync", slash(source.path()), slash(&copy)).args(words);
@@ -144,7 +144,7 @@ fn a_modify_window_overrides_the_comparison() {
 }
 
 /// The folder `name` of the scene, shown by a file system that keeps less.
-fn less(scene: &Scene, options: Options) -> (FuseMount, PathBuf) {
+fn less(scene: &Scene, options: MountOptions) -> (FuseMount, PathBuf) {
     let (behind, at) = (scene.join("behind"), scene.join("mnt"));
     for path in [&behind, &at] {
         fs::create_dir(path).unwrap();
@@ -158,7 +158,7 @@ fn units_of_network_file_systems_are_found_out() {
         let scene = Scene::new();
         let source = timed(&scene);
         let cache = Duration::from_secs(1);
-        let (mount, copy) = less(&scene, Options { time_unit, cache, ..Options::default() });
+        let (mount, copy) = less(&scene, MountOptions { time_unit, cache, ..MountOptions::default() });
         let sync = || {
             summary(
                 &scene.by(Way::Local, "sync", slash(source.path()), slash(&copy)).finish().expect_success(),
@@ -186,7 +186,7 @@ fn names(root: &Path) -> Vec<String> {
 
 fn a_file_whose_case_was_changed_stays() {
     let scene = Scene::new();
-    let (mount, copy) = less(&scene, Options { folds_case: true, ..Options::default() });
+    let (mount, copy) = less(&scene, MountOptions { folds_case: true, ..MountOptions::default() });
     keeps_names_that_change_their_case(&scene, &copy);
     drop(mount);
 }
@@ -220,15 +220,15 @@ fn keeps_names_that_change_their_case(scene: &Scene, copy: &Path) {
 }
 
 fn fat_keeps_names_that_change_their_case_and_copies_nothing_twice() {
-    keeps_less(&Mount::fat(64 << 20));
+    keeps_less(&TestMount::fat(64 << 20));
 }
 
 fn ntfs_keeps_names_that_change_their_case_and_copies_nothing_twice() {
-    keeps_less(&Mount::ntfs(64 << 20));
+    keeps_less(&TestMount::ntfs(64 << 20));
 }
 
 /// The limits of other systems' disks, with the drivers of this system.
-fn keeps_less(disk: &Mount) {
+fn keeps_less(disk: &TestMount) {
     let scene = Scene::new();
     keeps_names_that_change_their_case(&scene, &disk.join("case"));
     let source = timed(&scene);
@@ -265,7 +265,7 @@ fn names_that_differ_in_case_only_are_refused() {
         source.file("Big", 5 << 20);
         source.file("big", (5 << 20) + 1);
         source.file("beside", 100);
-        let (mount, copy) = less(&scene, Options { folds_case: true, ..Options::default() });
+        let (mount, copy) = less(&scene, MountOptions { folds_case: true, ..MountOptions::default() });
         let run = || scene.by(Way::Local, word, slash(source.path()), slash(&copy)).finish().expect_code(1);
         let first = run();
         assert_eq!(summary(&first).of("failed"), 2, "{first}");

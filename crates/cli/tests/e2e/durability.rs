@@ -4,14 +4,14 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use haul_slowfs::{Action, Fault, Mount, Op, Options};
+use haul_slowfs::{FaultEffect, FsFault, MountOptions, Op, SlowMount};
 use haul_testkit::{Need, assert_same_tree};
 use rustix::io::Errno;
 
 use crate::scene::{Scene, Way, events, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Fuse;
         a_file_that_could_not_be_synced_is_sent_again_once_then_named,
@@ -21,13 +21,13 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// A file system that is to fail, and the folder behind it with its content.
-fn mounted(scene: &Scene) -> (Mount, PathBuf) {
+fn mounted(scene: &Scene) -> (SlowMount, PathBuf) {
     let behind = scene.join("behind");
     fs::create_dir_all(&behind).unwrap();
     fs::create_dir_all(scene.join("mnt")).unwrap();
     let delay = Duration::ZERO;
-    let options = Options { meta: delay, data: delay, xattrs: true, ..Options::default() };
-    (Mount::new(&behind, &scene.join("mnt"), options).unwrap(), behind)
+    let options = MountOptions { meta: delay, data: delay, xattrs: true, ..MountOptions::default() };
+    (SlowMount::new(&behind, &scene.join("mnt"), options).unwrap(), behind)
 }
 
 fn a_file_that_could_not_be_synced_is_sent_again_once_then_named() {
@@ -36,14 +36,14 @@ fn a_file_that_could_not_be_synced_is_sent_again_once_then_named() {
         let source = scene.tree("src");
         source.file("file", len);
         let (mount, behind) = mounted(&scene);
-        mount.faults().add(Fault::always(Op::Fsync, "", Action::Fail(Errno::IO)));
+        mount.faults().add(FsFault::always(Op::Fsync, "", FaultEffect::Fail(Errno::IO)));
         let run = scene.copy(Way::Local, source.path(), &mount.join("dst")).finish().expect_code(1);
         let named = events(&run).into_iter().filter(|event| event["type"] == "failed").count();
         assert_eq!(named, 1, "{run}");
         let left: Vec<_> = fs::read_dir(behind.join("dst")).unwrap().collect();
         assert!(left.is_empty(), "nothing is kept of what may be lost: {left:?}");
         mount.faults().clear();
-        mount.faults().add(Fault::once(Op::Fsync, "", Action::Fail(Errno::IO)));
+        mount.faults().add(FsFault::once(Op::Fsync, "", FaultEffect::Fail(Errno::IO)));
         let run = scene.copy(Way::Local, source.path(), &mount.join("dst")).finish().expect_success();
         assert!(summary(&run).of("resent") > 0, "{run}");
         assert_same_tree(source.path(), &behind.join("dst"));
@@ -64,7 +64,7 @@ fn metadata_that_the_disk_refuses_is_a_failure() {
         File::open(source.join("entry")).unwrap().set_modified(old).unwrap();
         let (mount, behind) = mounted(&scene);
         for errno in [Errno::IO, Errno::ROFS] {
-            mount.faults().add(Fault::always(Op::Setattr, "", Action::Fail(errno)));
+            mount.faults().add(FsFault::always(Op::Setattr, "", FaultEffect::Fail(errno)));
             let run = scene.copy(Way::Local, source.path(), &mount.join("dst")).finish().expect_code(1);
             assert!(run.said().contains("failed to"), "{run}");
             mount.faults().clear();
@@ -100,9 +100,9 @@ fn a_temporary_error_of_the_destination_is_tried_again_then_named() {
         let errno = [Errno::IO, Errno::STALE, Errno::TIMEDOUT][number % 3];
         // Staged files have other names than those that they stand for.
         let path = if matches!(op, Op::Mkdir | Op::Unlink) { name } else { "" };
-        let fault = Fault::once(op, path, Action::Fail(errno));
+        let fault = FsFault::once(op, path, FaultEffect::Fail(errno));
 
-        mount.faults().add(Fault { times: u64::MAX, ..fault.clone() });
+        mount.faults().add(FsFault { times: u64::MAX, ..fault.clone() });
         let failed = run();
         assert!(failed.code() == Some(1) && failed.said().contains(name), "{op:?} {name}: {failed}");
         mount.faults().clear();
@@ -111,7 +111,7 @@ fn a_temporary_error_of_the_destination_is_tried_again_then_named() {
         fs::write(behind.join("dst/extra"), "not at the source").unwrap();
 
         let skip = u64::from(op == Op::Write && name == "large");
-        mount.faults().add(Fault { skip, ..fault });
+        mount.faults().add(FsFault { skip, ..fault });
         let repaired = run();
         assert_eq!((repaired.code(), mount.faults().hits()), (Some(0), 1), "{op:?} {name}: {repaired}");
         assert_same_tree(source.path(), &behind.join("dst"));

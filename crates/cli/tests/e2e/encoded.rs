@@ -6,13 +6,13 @@ use std::process::Command;
 
 use haul_testkit::needs::tool;
 use haul_testkit::process::kill;
-use haul_testkit::{Need, Run, content};
+use haul_testkit::{CommandRun, Need, content};
 
 use crate::scene::summary;
-use crate::small::{Place, at};
-use crate::{Case, cases};
+use crate::small::{StoreOfTest, at};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Program("zstd"), Need::Program("lz4"), Need::Program("age"), Need::Program("age-keygen"),
         Need::Program("b3sum");
@@ -28,10 +28,11 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-impl Place {
+impl StoreOfTest {
     /// The output of a tool for these bytes.
     fn through(&self, line: &str, bytes: &[u8]) -> Vec<u8> {
-        let run = Run::new("sh", self.scene.tag()).args(["-c", line]).input(bytes).in_dir(self.scene.path());
+        let run =
+            CommandRun::new("sh", self.scene.tag()).args(["-c", line]).input(bytes).in_dir(self.scene.path());
         run.finish().expect_success().stdout
     }
 
@@ -66,7 +67,7 @@ fn mixed(len: usize) -> Vec<u8> {
 }
 
 fn other_tools_unpack_a_packed_stream_and_it_comes_back() {
-    let place = Place::new();
+    let place = StoreOfTest::new();
     let long = mixed(45_000_000);
     for (how, program) in [("zstd", "zstd"), ("zstd:-5", "zstd"), ("zstd:9", "zstd"), ("lz4", "lz4")] {
         let streams: [(&str, &[u8]); 3] = [("long", &long), ("small", &long[..1000]), ("empty", &[])];
@@ -102,7 +103,7 @@ fn other_tools_unpack_a_packed_stream_and_it_comes_back() {
 }
 
 fn age_decrypts_an_encrypted_stream_and_it_comes_back() {
-    let place = Place::new();
+    let place = StoreOfTest::new();
     let ((key, recipient), (other, others)) = (place.key("key"), place.key("other"));
     let list = place.scene.join("list");
     fs::write(&list, format!("# who may read\n\n{others}\n")).unwrap();
@@ -140,7 +141,7 @@ fn age_decrypts_an_encrypted_stream_and_it_comes_back() {
 }
 
 fn ssh_keys_decrypt_too() {
-    let place = Place::new();
+    let place = StoreOfTest::new();
     for kind in ["ed25519", "rsa"] {
         let key = place.scene.join(kind);
         tool(Command::new("ssh-keygen").args(["-q", "-N", "", "-t", kind, "-f"]).arg(&key));
@@ -156,7 +157,7 @@ fn ssh_keys_decrypt_too() {
 }
 
 fn objects_of_other_tools_are_read_where_the_notes_say_so() {
-    let place = Place::new();
+    let place = StoreOfTest::new();
     let (key, recipient) = place.key("key");
     let key = key.to_str().unwrap();
     let plain = mixed(20_000_000);
@@ -179,7 +180,7 @@ fn objects_of_other_tools_are_read_where_the_notes_say_so() {
 }
 
 fn a_packed_stream_goes_on_where_it_was() {
-    let place = Place::new();
+    let place = StoreOfTest::new();
     let file = place.scene.join("content");
     let plain = mixed(90_000_000);
     fs::write(&file, &plain).unwrap();
@@ -202,7 +203,7 @@ fn a_packed_stream_goes_on_where_it_was() {
 }
 
 fn damaged_and_cut_off_streams_are_reported_and_not_handed_over() {
-    let place = Place::new();
+    let place = StoreOfTest::new();
     let (key, recipient) = place.key("key");
     let key = key.to_str().unwrap();
     let plain = mixed(30_000_000);
@@ -244,7 +245,7 @@ fn damaged_and_cut_off_streams_are_reported_and_not_handed_over() {
 }
 
 fn unreadable_or_invalid_input_is_reported_in_one_line() {
-    let place = Place::new();
+    let place = StoreOfTest::new();
     let ((key, recipient), (other, _)) = (place.key("key"), place.key("other"));
     let secret = fs::read_to_string(&key).unwrap().lines().last().unwrap().to_owned();
     place.put(&["--encrypt", &recipient], "x", b"secret");
@@ -275,7 +276,7 @@ fn unreadable_or_invalid_input_is_reported_in_one_line() {
 }
 
 fn packing_stays_within_the_memory_that_was_declared() {
-    let place = Place::new();
+    let place = StoreOfTest::new();
     let (key, recipient) = place.key("key");
     let plain = mixed(100_000_000);
     let source = place.scene.join("source");
@@ -296,7 +297,7 @@ fn packing_stays_within_the_memory_that_was_declared() {
 }
 
 fn a_plain_stream_is_refused_where_a_key_was_named() {
-    let place = Place::new();
+    let place = StoreOfTest::new();
     let (key, recipient) = place.key("key");
     let key = key.display().to_string();
     let _ = place.put(&["--encrypt", &recipient], "backup", b"the backup");

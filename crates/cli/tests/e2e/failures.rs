@@ -5,12 +5,12 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use haul_testkit::{Need, Run};
+use haul_testkit::{CommandRun, Need};
 
 use crate::scene::{HAUL, Scene, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![Need::Root, Need::Program("setpriv"); ten_thousand_failures_are_grouped_and_all_of_them_are_listed]
 }
 
@@ -38,8 +38,11 @@ fn ten_thousand_failures_are_grouped_and_all_of_them_are_listed() {
     expected.insert("locked".to_owned());
     let list = scene.join("failed");
     let run = |more: &[&str]| {
-        let run =
-            Run::new("setpriv", scene.tag()).env("HOME", scene.home()).args(WITHOUT).arg(HAUL).arg("copy");
+        let run = CommandRun::new("setpriv", scene.tag())
+            .env("HOME", scene.home())
+            .args(WITHOUT)
+            .arg(HAUL)
+            .arg("copy");
         let run = run.args(more).arg("--failed").arg(&list).arg(slash(source.path())).arg(slash(copy.path()));
         run.limit(Duration::from_secs(120)).finish().expect_code(1)
     };

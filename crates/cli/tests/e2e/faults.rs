@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use haul_testkit::{Direction, Fault, FaultPlan, Tree, Which, assert_no_half_files, assert_same_tree};
+use haul_testkit::{
+    ByteDirection, FaultPlan, LinkFault, TestTree, Which, assert_no_half_files, assert_same_tree,
+};
 
 use crate::scene::{Scene, Way, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         a_flipped_byte_of_content_is_sent_again,
         the_last_slices_go_in_parts,
@@ -25,13 +27,13 @@ pub(crate) fn cases() -> Vec<Case> {
 const BOTH: [Way; 2] = [Way::Push, Way::Pull];
 
 /// The direction in which the content goes.
-fn content(way: Way) -> Direction {
-    if way == Way::Pull { Direction::Down } else { Direction::Up }
+fn content(way: Way) -> ByteDirection {
+    if way == Way::Pull { ByteDirection::Down } else { ByteDirection::Up }
 }
 
 /// A tree of some sixty megabytes.
-fn tree(scene: &Scene) -> Tree {
-    Tree::mixed(scene.join("src"), 8, &[29 << 20, (13 << 20) + 1, 4 << 20], 900)
+fn tree(scene: &Scene) -> TestTree {
+    TestTree::mixed(scene.join("src"), 8, &[29 << 20, (13 << 20) + 1, 4 << 20], 900)
 }
 
 fn a_flipped_byte_of_content_is_sent_again() {
@@ -43,7 +45,7 @@ fn a_flipped_byte_of_content_is_sent_again() {
         let plan = [6_000_000, 11_111_111, 20_202_020]
             .into_iter()
             .fold(FaultPlan::new(scene.join("plan")), |plan, at| {
-                plan.with(Which::Only(1), content(way), Fault::Flip(at))
+                plan.with(Which::Only(1), content(way), LinkFault::Flip(at))
             });
         let run = scene.fault_copy(way, &plan, source.path(), &copy).args(["--streams", "1"]).finish();
         let summary = summary(&run.expect_success());
@@ -62,7 +64,7 @@ fn the_last_slices_go_in_parts() {
         source.file("two slices", LEN);
         let copy = scene.join("dst");
         let plan =
-            FaultPlan::new(scene.join("plan")).with(Which::Only(1), content(way), Fault::Flip(3_333_333));
+            FaultPlan::new(scene.join("plan")).with(Which::Only(1), content(way), LinkFault::Flip(3_333_333));
         let run = scene.fault_copy(way, &plan, source.path(), &copy);
         let summary = summary(&run.args(["--streams", "1", "--compress", "none"]).finish().expect_success());
         summary.assert_accounted();
@@ -78,13 +80,13 @@ fn the_last_slices_go_in_parts() {
 
 fn a_byte_flipped_in_a_header_costs_one_stream() {
     for way in BOTH {
-        for direction in [Direction::Up, Direction::Down] {
+        for direction in [ByteDirection::Up, ByteDirection::Down] {
             for frame in [1, 2, 4] {
                 let scene = Scene::new();
                 let source = tree(&scene);
                 let copy = scene.join("dst");
                 let plan = FaultPlan::new(scene.join("plan")).slow(40_000_000);
-                let plan = plan.with(Which::Only(2), direction, Fault::FlipHeader(frame));
+                let plan = plan.with(Which::Only(2), direction, LinkFault::FlipHeader(frame));
                 let run = scene.fault_copy(way, &plan, source.path(), &copy);
                 let run = run.args(["--streams", "4"]).finish().expect_success();
                 summary(&run).assert_accounted();
@@ -103,7 +105,7 @@ fn a_cut_stream_is_made_up_for_by_the_others() {
             let source = tree(&scene);
             let copy = scene.join("dst");
             let plan = FaultPlan::new(scene.join("plan")).slow(10_000_000);
-            let plan = plan.with(Which::Only(number), content(way), Fault::Cut(2_000_000));
+            let plan = plan.with(Which::Only(number), content(way), LinkFault::Cut(2_000_000));
             let run = scene.fault_copy(way, &plan, source.path(), &copy).args(["--streams", "4"]).finish();
             summary(&run.expect_success()).assert_accounted();
             assert_same_tree(source.path(), &copy);
@@ -117,7 +119,8 @@ fn all_streams_cut_again_and_again_the_next_run_goes_on() {
         let scene = Scene::new();
         let source = tree(&scene);
         let copy = scene.join("dst");
-        let plan = FaultPlan::new(scene.join("plan")).with(Which::All, content(way), Fault::Cut(9_000_000));
+        let plan =
+            FaultPlan::new(scene.join("plan")).with(Which::All, content(way), LinkFault::Cut(9_000_000));
         let mut runs = 0;
         loop {
             plan.restart();
@@ -137,13 +140,13 @@ fn all_streams_cut_again_and_again_the_next_run_goes_on() {
 
 fn a_stalled_stream_does_not_hold_up_the_others() {
     for way in BOTH {
-        for direction in [Direction::Up, Direction::Down] {
+        for direction in [ByteDirection::Up, ByteDirection::Down] {
             let scene = Scene::new();
             let source = tree(&scene);
             let copy = scene.join("dst");
             let at = if direction == content(way) { 2_000_000 } else { 500 };
             let plan = FaultPlan::new(scene.join("plan")).slow(20_000_000);
-            let plan = plan.with(Which::Only(2), direction, Fault::Stall(at));
+            let plan = plan.with(Which::Only(2), direction, LinkFault::Stall(at));
             let run = scene.fault_copy(way, &plan, source.path(), &copy);
             let run = run.args(["--streams", "4", "--timeout", "3"]).limit(Duration::from_secs(60)).finish();
             summary(&run.expect_success()).assert_accounted();
@@ -160,8 +163,8 @@ fn when_all_streams_stall_it_gives_up_and_the_next_run_goes_on() {
         let copy = scene.join("dst");
         // Up to there every connection brings something, a new one too; then none does any more.
         let plan = FaultPlan::new(scene.join("plan"))
-            .with(Which::All, content(way), Fault::Stall(7_000_000))
-            .with(Which::From(5), Direction::Up, Fault::Refuse);
+            .with(Which::All, content(way), LinkFault::Stall(7_000_000))
+            .with(Which::From(5), ByteDirection::Up, LinkFault::Refuse);
         let run =
             scene.fault_copy(way, &plan, source.path(), &copy).args(["--streams", "2", "--timeout", "3"]);
         let _ = run.limit(Duration::from_secs(100)).finish().expect_code(4);
@@ -178,7 +181,8 @@ fn refused_connections_are_not_fatal_while_one_lives() {
         let scene = Scene::new();
         let source = tree(&scene);
         let copy = scene.join("dst");
-        let plan = FaultPlan::new(scene.join("plan")).with(Which::From(2), Direction::Up, Fault::Refuse);
+        let plan =
+            FaultPlan::new(scene.join("plan")).with(Which::From(2), ByteDirection::Up, LinkFault::Refuse);
         let run = scene.fault_copy(way, &plan, source.path(), &copy).args(["--streams", "8"]).finish();
         summary(&run.expect_success()).assert_accounted();
         assert_same_tree(source.path(), &copy);
@@ -205,7 +209,7 @@ fn a_byte_that_is_flipped_every_time_never_reaches_a_file() {
         let copy = scene.join("dst");
         // Whatever is sent, from some point on every hundredth kilobyte is damaged.
         let plan = (1..400).fold(FaultPlan::new(scene.join("plan")), |plan, n| {
-            plan.with(Which::All, content(way), Fault::Flip(n * 100_000))
+            plan.with(Which::All, content(way), LinkFault::Flip(n * 100_000))
         });
         let run = scene.fault_copy(way, &plan, source.path(), &copy).args(["--streams", "1"]).finish();
         assert!(matches!(run.code(), Some(3 | 4)), "{way:?}: {run}");

@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use haul_testkit::needs::tool;
 use haul_testkit::process::{joined, kill};
-use haul_testkit::{Direction, Fault, FaultPlan, FileSystem, Mount, Need, Run, Which, content};
+use haul_testkit::{
+    ByteDirection, CommandRun, FaultPlan, FileSystem, LinkFault, Need, TestMount, Which, content,
+};
 
 use crate::scene::{REMOTE, Scene, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         a_stream_of_any_length_comes_back,
         a_producer_that_fails_makes_and_replaces_nothing,
@@ -38,16 +40,16 @@ pub(crate) fn cases() -> Vec<Case> {
 
 /// Where the file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum StreamPlace {
     Local,
     Host,
     Sftp,
 }
 
-const EVERYWHERE: [At; 3] = [At::Local, At::Host, At::Sftp];
+const EVERYWHERE: [StreamPlace; 3] = [StreamPlace::Local, StreamPlace::Host, StreamPlace::Sftp];
 
-impl At {
-    fn haul(self, scene: &Scene, word: &str) -> Run {
+impl StreamPlace {
+    fn haul(self, scene: &Scene, word: &str) -> CommandRun {
         match self {
             Self::Local => scene.haul(word),
             Self::Host | Self::Sftp => scene.haul_fault(word, &plan(scene)),
@@ -149,7 +151,7 @@ fn halting(source: &Path, bytes: u64) -> OsString {
 }
 
 /// Kills a put in the middle of its stream.
-fn killed(scene: &Scene, at: At, to: &Path, source: &Path) {
+fn killed(scene: &Scene, at: StreamPlace, to: &Path, source: &Path) {
     let part = || {
         let is_part = |name: &String| name.starts_with(".haul-") && name.ends_with(".journal");
         names(to.parent().unwrap()).iter().any(is_part)
@@ -211,8 +213,13 @@ fn a_killed_remote_end_is_started_again() {
     let command = format!(
         "head -c 50000000 {source}; until [ -e {wait} ]; do sleep 0.1; done; tail -c +50000001 {source}"
     );
-    let mut run =
-        At::Host.haul(&scene, "put").arg("--json").arg(At::Host.of(&to)).arg("--").arg(command).start();
+    let mut run = StreamPlace::Host
+        .haul(&scene, "put")
+        .arg("--json")
+        .arg(StreamPlace::Host.of(&to))
+        .arg("--")
+        .arg(command)
+        .start();
     let journal = || names(&scene.join("dst")).iter().any(|name| name.ends_with(".journal"));
     run.wait_until("some of it is stored", journal);
     std::thread::sleep(Duration::from_secs(1));
@@ -225,7 +232,7 @@ fn a_killed_remote_end_is_started_again() {
 }
 
 /// Puts the file through a shell that damages its bytes.
-fn through(scene: &Scene, plan: &FaultPlan, to: &Path) -> Run {
+fn through(scene: &Scene, plan: &FaultPlan, to: &Path) -> CommandRun {
     let to = joined(&[REMOTE.as_bytes(), b":", to.as_os_str().as_bytes()]);
     let run = scene.haul_fault("put", plan).args(["--json", "--compress", "none", "--streams", "2"]);
     run.arg(to).args(["--", "cat"]).arg(scene.join("src"))
@@ -235,7 +242,7 @@ fn a_cut_connection_heals() {
     let scene = Scene::new();
     let bytes = file(&scene, "src", 60_000_000);
     let plan = [1_u32, 2].into_iter().fold(FaultPlan::new(scene.join("plan")), |plan, which| {
-        plan.with(Which::Only(which), Direction::Up, Fault::Cut(9_000_000))
+        plan.with(Which::Only(which), ByteDirection::Up, LinkFault::Cut(9_000_000))
     });
     let _ = through(&scene, &plan, &scene.join("copy")).finish().expect_success();
     assert!(fs::read(scene.join("copy")).unwrap() == bytes);
@@ -248,20 +255,20 @@ fn a_cut_connection_heals() {
 fn a_flipped_byte_never_gets_a_name() {
     let scene = Scene::new();
     let bytes = file(&scene, "src", 30_000_000);
-    let flip = |at| Fault::Flip(at);
-    let once = FaultPlan::new(scene.join("once")).with(Which::Only(1), Direction::Up, flip(6_000_000));
+    let flip = |at| LinkFault::Flip(at);
+    let once = FaultPlan::new(scene.join("once")).with(Which::Only(1), ByteDirection::Up, flip(6_000_000));
     let _ = through(&scene, &once, &scene.join("copy")).finish().expect_success();
     assert!(fs::read(scene.join("copy")).unwrap() == bytes);
     fs::remove_file(scene.join("copy")).unwrap();
     // Each connection damages its first slice.
-    let always = FaultPlan::new(scene.join("always")).with(Which::All, Direction::Up, flip(2_000_000));
+    let always = FaultPlan::new(scene.join("always")).with(Which::All, ByteDirection::Up, flip(2_000_000));
     let run = through(&scene, &always, &scene.join("copy")).finish();
     assert!(run.code() != Some(0) || fs::read(scene.join("copy")).unwrap() == bytes, "{run}");
     assert!(run.code() == Some(0) || !scene.join("copy").exists(), "{run}");
 }
 
 fn two_puts_of_one_name_do_not_mix() {
-    for at in [At::Local, At::Host] {
+    for at in [StreamPlace::Local, StreamPlace::Host] {
         let scene = Scene::new();
         let (one, other) = (file(&scene, "one", 60_000_000), file(&scene, "other", 70_000_000));
         let to = scene.join("copy");
@@ -284,10 +291,11 @@ fn a_reader_that_has_enough_ends_it_quietly() {
         let scene = Scene::new();
         let bytes = file(&scene, "src", 60_000_000);
         let from = at.of(&scene.join("src"));
-        let shell = if at == At::Local { String::new() } else { crate::scene::fault_shell(&plan(&scene)) };
+        let shell =
+            if at == StreamPlace::Local { String::new() } else { crate::scene::fault_shell(&plan(&scene)) };
         let line = "set -o pipefail; if [ -n \"$2\" ]; then set -- \"$1\" \"$2\" \"$3\" -e \"$2\" --remote-haul \"$1\"; \
             else set -- \"$1\" \"\" \"$3\"; fi; h=$1 from=$3; shift 3; \"$h\" get --quiet \"$@\" \"$from\" | head -c 100";
-        let run = Run::new("bash", scene.tag()).env("HOME", scene.home()).args(["-c", line, "bash"]);
+        let run = CommandRun::new("bash", scene.tag()).env("HOME", scene.home()).args(["-c", line, "bash"]);
         let run = run.arg(crate::scene::HAUL).arg(shell).arg(from).finish();
         assert_eq!(run.err(), "", "{at:?}: {run}");
         assert!(run.stdout == bytes[..100], "{at:?}");
@@ -295,7 +303,7 @@ fn a_reader_that_has_enough_ends_it_quietly() {
 }
 
 fn a_get_into_a_file_goes_on_where_it_was() {
-    for at in [At::Local, At::Host] {
+    for at in [StreamPlace::Local, StreamPlace::Host] {
         let scene = Scene::new();
         let bytes = file(&scene, "src", 60_000_000);
         fs::create_dir(scene.join("dst")).unwrap();
@@ -322,7 +330,7 @@ fn a_file_that_changes_is_an_error() {
         file(&scene, "src", 200_000_000);
         let from = at.of(&scene.join("src"));
         tool(std::process::Command::new("mkfifo").arg(scene.join("pipe")));
-        let mut reader = Run::new("bash", scene.tag())
+        let mut reader = CommandRun::new("bash", scene.tag())
             .args([
                 "-c",
                 "exec 3<\"$1\"; head -c 1000000 <&3 >/dev/null; touch \"$1.read\"; sleep 2; cat <&3 >/dev/null",
@@ -331,14 +339,14 @@ fn a_file_that_changes_is_an_error() {
             .arg(scene.join("pipe"))
             .start();
         let line = format!("exec > {}; exec \"$@\"", scene.join("pipe").display());
-        let shell = if at == At::Local {
+        let shell = if at == StreamPlace::Local {
             Vec::new()
         } else {
             vec!["-e".into(), crate::scene::fault_shell(&plan(&scene))]
         };
-        let get = Run::new("bash", scene.tag()).env("HOME", scene.home()).args(["-c", &line, "bash"]);
+        let get = CommandRun::new("bash", scene.tag()).env("HOME", scene.home()).args(["-c", &line, "bash"]);
         let mut get = get.arg(crate::scene::HAUL).arg("get").args(shell);
-        if at != At::Local {
+        if at != StreamPlace::Local {
             get = get.args(["--remote-haul", crate::scene::HAUL]);
         }
         let get = get.arg(&from).start();
@@ -437,10 +445,10 @@ fn requests_that_cannot_be_meant_are_refused_in_one_line() {
 }
 
 fn a_full_destination_is_exit_5_and_leaves_nothing() {
-    for at in [At::Local, At::Host] {
+    for at in [StreamPlace::Local, StreamPlace::Host] {
         let scene = Scene::new();
         file(&scene, "src", 60_000_000);
-        let disk = Mount::new(FileSystem::Tmpfs, 24 << 20);
+        let disk = TestMount::new(FileSystem::Tmpfs, 24 << 20);
         let run = at.haul(&scene, "put").arg(at.of(&disk.join("copy"))).args(["--", "cat"]);
         let run = run.arg(scene.join("src")).finish().expect_code(5);
         assert!(run.err().contains("No space left"), "{run}");

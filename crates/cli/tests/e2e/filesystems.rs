@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use haul_testkit::{FileSystem, Mount, Need, Tree, assert_same_tree};
+use haul_testkit::{FileSystem, Need, TestMount, TestTree, assert_same_tree};
 
 use crate::scene::{Scene, Way, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::LoopMounts;
         a_hard_tree_arrives_whole_on_ext4,
@@ -25,8 +25,8 @@ const DISK: u64 = 600 << 20;
 fn arrives_on(kind: FileSystem) {
     for way in [Way::Push, Way::Pull] {
         let scene = Scene::new();
-        let source = Tree::hard(scene.join("src"), 1);
-        let disk = Mount::new(kind, DISK);
+        let source = TestTree::hard(scene.join("src"), 1);
+        let disk = TestMount::new(kind, DISK);
         let copy = disk.join("dst");
         let run = scene.copy(way, source.path(), &copy).finish().expect_success();
         summary(&run).assert_accounted();
@@ -50,8 +50,8 @@ fn a_hard_tree_arrives_whole_on_btrfs() {
 
 fn a_hard_tree_arrives_whole_from_xfs_to_another() {
     let scene = Scene::new();
-    let (from, to) = (Mount::new(FileSystem::Xfs, DISK), Mount::new(FileSystem::Ext4, DISK));
-    let source = Tree::hard(from.join("src"), 1);
+    let (from, to) = (TestMount::new(FileSystem::Xfs, DISK), TestMount::new(FileSystem::Ext4, DISK));
+    let source = TestTree::hard(from.join("src"), 1);
     let copy = to.join("dst");
     let _ = scene.copy(Way::Push, source.path(), &copy).finish().expect_success();
     assert_same_tree(source.path(), &copy);
@@ -65,16 +65,16 @@ fn a_hard_tree_arrives_whole_from_xfs_to_another() {
 
 fn a_hard_tree_arrives_whole_from_btrfs_to_xfs_on_this_machine() {
     let scene = Scene::new();
-    let (from, to) = (Mount::new(FileSystem::Btrfs, DISK), Mount::new(FileSystem::Xfs, DISK));
-    let source = Tree::hard(from.join("src"), 1);
+    let (from, to) = (TestMount::new(FileSystem::Btrfs, DISK), TestMount::new(FileSystem::Xfs, DISK));
+    let source = TestTree::hard(from.join("src"), 1);
     let _ = scene.copy(Way::Local, source.path(), &to.join("dst")).finish().expect_success();
     assert_same_tree(source.path(), &to.join("dst"));
 }
 
 fn shares(kind: FileSystem) {
     let scene = Scene::new();
-    let disk = Mount::new(kind, DISK);
-    let source = Tree::hard(disk.join("src"), 1);
+    let disk = TestMount::new(kind, DISK);
+    let source = TestTree::hard(disk.join("src"), 1);
     source.file("huge", 150 << 20);
     let before = disk.used();
     let run = scene.copy(Way::Local, source.path(), &disk.join("dst")).finish().expect_success();

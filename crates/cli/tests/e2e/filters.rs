@@ -6,13 +6,14 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
+use haul_testkit::content::Random;
 use haul_testkit::tree::{list, set_time};
-use haul_testkit::{Tree, needs};
+use haul_testkit::{TestTree, needs};
 
 use crate::scene::{Scene, Way, slash};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         sync_with_random_rules_leaves_the_tree_of_rsync,
         files_of_rules_above_the_source_count,
@@ -22,22 +23,6 @@ pub(crate) fn cases() -> Vec<Case> {
         files_that_cvs_ignores_are_excluded,
         tagged_directories_are_excluded_and_protected,
     ]
-}
-
-/// A small generator of numbers, the same ones in each run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % end as u64) as usize
-    }
-
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
-        from[self.below(from.len())]
-    }
 }
 
 const DIRS: &[&str] = &["", "d", "e", "d/e", "d/d", "e/f", "d/e/f", "g", "g/d"];
@@ -65,22 +50,22 @@ const PREFIXES: &[&str] = &[
     "protect ",
 ];
 
-fn rule(numbers: &mut Numbers) -> String {
-    format!("{}{}", numbers.pick(PREFIXES), numbers.pick(PATTERNS))
+fn rule(random: &mut Random) -> String {
+    format!("{}{}", random.pick(PREFIXES), random.pick(PATTERNS))
 }
 
-fn rules_file(numbers: &mut Numbers) -> String {
-    (0..=numbers.below(3)).map(|_| format!("{}\n", rule(numbers))).collect()
+fn rules_file(random: &mut Random) -> String {
+    (0..=random.between(0, 3)).map(|_| format!("{}\n", rule(random))).collect()
 }
 
 /// Puts random entries into a tree. `label` is the content of its files.
-fn fill(numbers: &mut Numbers, tree: &Path, label: &str, time: i64) {
+fn fill(random: &mut Random, tree: &Path, label: &str, time: i64) {
     for _ in 0..36 {
-        let path = tree.join(numbers.pick(DIRS)).join(numbers.pick(NAMES));
+        let path = tree.join(random.pick(DIRS)).join(random.pick(NAMES));
         if fs::create_dir_all(path.parent().unwrap()).is_err() || path.symlink_metadata().is_ok() {
             continue;
         }
-        match numbers.below(8) {
+        match random.between(0, 8) {
             0 => fs::create_dir(&path).unwrap(),
             1 => symlink(label, &path).unwrap(),
             _ => {
@@ -91,8 +76,8 @@ fn fill(numbers: &mut Numbers, tree: &Path, label: &str, time: i64) {
     }
     for dir in DIRS {
         let path = tree.join(dir).join(".f");
-        if numbers.below(3) == 0 && tree.join(dir).is_dir() && path.symlink_metadata().is_err() {
-            fs::write(&path, rules_file(numbers)).unwrap();
+        if random.between(0, 3) == 0 && tree.join(dir).is_dir() && path.symlink_metadata().is_err() {
+            fs::write(&path, rules_file(random)).unwrap();
             set_time(&path, time, 0);
         }
     }
@@ -129,15 +114,15 @@ fn sync_with_random_rules_leaves_the_tree_of_rsync() {
     const MERGES: &[&str] =
         &[": .f", ": .f", ":n .f", ":e .f", ":s .f", ":r .f", "dir-merge,p .f", "-C", ". more"];
     let scene = Scene::new();
-    let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
+    let mut random = Random::new(0x2545_f491_4f6c_dd1d);
     let mut wrong = Vec::new();
     for number in 0..cases_to_run() {
         let at = |name: &str| scene.join(format!("{name}-{number}"));
         let (source, copy, wanted) = (at("src"), at("dst"), at("rsync"));
         fs::create_dir(&source).unwrap();
         fs::create_dir(&copy).unwrap();
-        fill(&mut numbers, &source, "source", 1_600_000_000);
-        fill(&mut numbers, &copy, "copy", 1_500_000_000);
+        fill(&mut random, &source, "source", 1_600_000_000);
+        fill(&mut random, &copy, "copy", 1_500_000_000);
         duplicate(&copy, &wanted);
         // rsync makes room for a file before it has read the rules of the directories above.
         let is_replaced = |path: &Path| {
@@ -145,15 +130,15 @@ fn sync_with_random_rules_leaves_the_tree_of_rsync() {
         };
         let has_replaced = list(&copy).iter().any(|path| is_replaced(path));
         let more = at("more");
-        fs::write(&more, rules_file(&mut numbers)).unwrap();
-        let mut rules: Vec<String> = (0..=numbers.below(3)).map(|_| rule(&mut numbers)).collect();
-        if !has_replaced && numbers.below(3) > 0 {
-            let merge = numbers.pick(MERGES).replace("more", more.to_str().unwrap());
-            rules.insert(numbers.below(rules.len() + 1), merge);
+        fs::write(&more, rules_file(&mut random)).unwrap();
+        let mut rules: Vec<String> = (0..=random.between(0, 3)).map(|_| rule(&mut random)).collect();
+        if !has_replaced && random.between(0, 3) > 0 {
+            let merge = random.pick(MERGES).replace("more", more.to_str().unwrap());
+            rules.insert(random.between(0, rules.len() as u64 + 1) as usize, merge);
         }
         let mut options: Vec<String> =
             rules.iter().flat_map(|rule| ["-f".to_owned(), rule.clone()]).collect();
-        if numbers.below(4) == 0 {
+        if random.between(0, 4) == 0 {
             options.push("--delete-excluded".to_owned());
         }
         let way = [Way::Local, Way::Local, Way::Local, Way::Pull, Way::Local, Way::Push][number % 6];
@@ -194,7 +179,7 @@ fn files_of_rules_above_the_source_count() {
         }
         fs::write(scene.join("up/.rsync-filter"), "- *.o\n- /src/b\n- /b\n").unwrap();
         source.text("sub/.rsync-filter", "- /deep/c\n");
-        let copy = Tree::new(scene.join("dst"), 1);
+        let copy = TestTree::new(scene.join("dst"), 1);
         copy.text("old.o", "kept by no rule there");
         copy.text("sub/gone", "x");
         let wanted = scene.join("rsync");

@@ -4,14 +4,14 @@ use std::fs;
 use std::process::Command;
 
 use haul_testkit::needs::tool;
-use haul_testkit::{Need, Run};
+use haul_testkit::{CommandRun, Need};
 use serde_json::Value;
 
 use crate::scene::{events, summary};
-use crate::store::{Bucket, requests};
-use crate::{Case, cases};
+use crate::store::{TestBucket, requests};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Program("weed"), Need::Program("rclone");
         streams_of_one_backup_are_objects_and_pipes_again,
@@ -21,7 +21,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// As xtrabackup does: a pipe is made when the one before has a reader.
-fn producer(bucket: &Bucket, end: &str) -> String {
+fn producer(bucket: &TestBucket, end: &str) -> String {
     let dir = bucket.scene.join("pipes");
     fs::create_dir_all(&dir).unwrap();
     let (dir, from) = (dir.display(), bucket.scene.path().display());
@@ -32,7 +32,7 @@ fn producer(bucket: &Bucket, end: &str) -> String {
 }
 
 fn streams_of_one_backup_are_objects_and_pipes_again() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let (_, first) = bucket.file("first", 20_000_000);
     let (_, second) = bucket.file("second", 1_000_000);
     let line = producer(&bucket, "exit 0");
@@ -56,7 +56,7 @@ fn streams_of_one_backup_are_objects_and_pipes_again() {
     let mut run = hashed.start();
     run.wait_until("there are pipes", || pipes.join("thread_1").exists() && pipes.join("thread_0").exists());
     let read = |name: &str| {
-        let cat = Run::new("cat", bucket.scene.tag()).arg(pipes.join(name)).finish();
+        let cat = CommandRun::new("cat", bucket.scene.tag()).arg(pipes.join(name)).finish();
         cat.expect_success().stdout
     };
     assert!(read("thread_1") == second && read("thread_0") == first);
@@ -72,7 +72,7 @@ fn streams_of_one_backup_are_objects_and_pipes_again() {
 }
 
 fn streams_of_a_backup_that_fails_are_no_objects() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     bucket.put("first", b"so that there is a bucket");
     bucket.file("first", 20_000_000);
     bucket.file("second", 1_000_000);
@@ -98,7 +98,7 @@ fn streams_of_a_backup_that_fails_are_no_objects() {
 }
 
 fn the_cost_of_a_stream_is_estimated() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let (file, bytes) = bucket.file("content", 20_000_000);
     let estimate = |words: &[&str]| -> Vec<Value> {
         events(&bucket.haul("put").args(["-n", "--json"]).args(words).finish().expect_success())

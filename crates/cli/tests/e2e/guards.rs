@@ -2,12 +2,12 @@
 
 use haul_testkit::compare::fingerprint;
 use haul_testkit::tree::list;
-use haul_testkit::{Finished, Mount, Need, assert_same_tree};
+use haul_testkit::{Finished, Need, TestMount, assert_same_tree};
 
 use crate::scene::{Scene, Way, slash};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         an_empty_source_changes_nothing_unless_that_is_said,
         a_source_that_is_empty_by_rules_or_new_is_no_empty_source,
@@ -161,7 +161,7 @@ fn an_unmounted_source_is_recognised() {
     let sync =
         |more: &[&str]| scene.haul("sync").args(more).arg(slash(&source)).arg(slash(copy.path())).finish();
     {
-        let _mount = Mount::tmpfs_at(&source, 8 << 20);
+        let _mount = TestMount::tmpfs_at(&source, 8 << 20);
         std::fs::write(source.join("file"), "content").unwrap();
         let _ = sync(&[]).expect_success();
         let _ = sync(&[]).expect_success();
@@ -173,7 +173,7 @@ fn an_unmounted_source_is_recognised() {
         assert!(fingerprint(copy.path()) == before, "nothing is changed");
     }
     {
-        let _mount = Mount::tmpfs_at(&source, 8 << 20);
+        let _mount = TestMount::tmpfs_at(&source, 8 << 20);
         std::fs::write(source.join("file"), "content, again").unwrap();
         let _ = sync(&[]).expect_success();
     }

@@ -4,17 +4,17 @@
 mod lines;
 
 use haul_testkit::compare::fingerprint;
-use haul_testkit::{Finished, Need, Tree, assert_same_tree};
+use haul_testkit::{Finished, Need, TestTree, assert_same_tree};
 
 use crate::scene::Scene;
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 use lines::{
-    AWS, COPIED, FPSYNC, LOCATIONS, Line, MC, MSCP, PARTLY, RCLONE, ROBOCOPY, RSYNC, S5CMD, SCP, SYNCED,
+    AWS, COPIED, FPSYNC, HabitLine, LOCATIONS, MC, MSCP, PARTLY, RCLONE, ROBOCOPY, RSYNC, S5CMD, SCP, SYNCED,
     XBCLOUD,
 };
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         lines_of_rsync,
         lines_of_rclone,
@@ -51,7 +51,7 @@ fn one_line(run: &Finished, said: &str) {
 }
 
 /// Runs each line in a directory of its own with `src` and `dst`. `dst` has a file that `src` lacks.
-fn run(lines: &[Line]) {
+fn run(lines: &[HabitLine]) {
     assert!(lines.len() >= 20, "{} lines", lines.len());
     let scene = Scene::new();
     for (number, (line, outcome)) in lines.iter().enumerate() {
@@ -73,7 +73,7 @@ fn run(lines: &[Line]) {
                 assert!(*outcome == COPIED || run.err().contains("no such file"), "{line}: {run}");
                 assert!(copy.join("extra").exists(), "{line}: {run}");
                 for name in ["a.txt", "sub/b.tmp"] {
-                    let read = |tree: &Tree| std::fs::read(tree.join(name)).unwrap();
+                    let read = |tree: &TestTree| std::fs::read(tree.join(name)).unwrap();
                     assert!(read(&source) == read(&copy), "{line}: {name}");
                 }
             }
@@ -130,7 +130,7 @@ fn lines_of_robocopy() {
 
 fn lines_of_xbcloud() {
     assert!(XBCLOUD.len() >= 20);
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     for (line, outcome) in XBCLOUD {
         let line = line.replace("BUCKET", bucket.name());
         let words = words(&line);

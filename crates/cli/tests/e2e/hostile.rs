@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_testkit::compare::fingerprint;
-use haul_testkit::{FaultPlan, Tree, assert_same_tree};
+use haul_testkit::{FaultPlan, TestTree, assert_same_tree};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::scene::{Scene, Way, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         a_planted_link_to_a_folder_is_not_followed,
         a_planted_link_at_the_name_of_a_file_is_not_followed,
@@ -29,7 +29,7 @@ const WAYS: [Way; 3] = [Way::Local, Way::Push, Way::Pull];
 
 /// A folder outside of everything that is copied, and how it looked.
 struct Outside {
-    tree: Tree,
+    tree: TestTree,
     before: std::collections::BTreeMap<PathBuf, [i64; 5]>,
 }
 
@@ -50,7 +50,7 @@ impl Outside {
 }
 
 /// Folders and files of the names that [`Outside`] has.
-fn source(scene: &Scene) -> Tree {
+fn source(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
     for name in ["folder/precious", "folder/new", "folder/below/new", "file", "precious", "last"] {
         tree.file(name, 3000);

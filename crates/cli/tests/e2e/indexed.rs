@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use haul_slowfs::{Counts, Mount, Op, Options};
+use haul_slowfs::{MountOptions, Op, OpCounts, SlowMount};
 use haul_testkit::process::kill;
-use haul_testkit::{Finished, Need, Run, Tree, assert_same_tree};
+use haul_testkit::{CommandRun, Finished, Need, TestTree, assert_same_tree};
 
-use crate::scene::{HAUL, Scene, Summary, Way, events, slash, summary};
-use crate::{Case, cases};
+use crate::scene::{HAUL, RunCounts, Scene, Way, events, slash, summary};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         a_change_in_place_is_missed_and_heals,
         nothing_is_done_on_the_word_of_an_index,
@@ -37,7 +37,7 @@ fn settle() {
 }
 
 /// `WORD --index=FILE SOURCE/ DESTINATION/`.
-fn run(scene: &Scene, word: &str, from: &Path, to: &Path) -> Run {
+fn run(scene: &Scene, word: &str, from: &Path, to: &Path) -> CommandRun {
     scene.by(Way::Local, word, slash(from), slash(to)).arg(option(&scene.join("index")))
 }
 
@@ -49,14 +49,14 @@ fn option(file: &Path) -> OsString {
 
 /// Folders that were read, and those that were known.
 #[track_caller]
-fn folders(summary: &Summary) -> (u64, u64) {
+fn folders(summary: &RunCounts) -> (u64, u64) {
     summary.assert_accounted();
     let of = |name: &str| summary.0["index"][name].as_u64().unwrap_or_else(|| panic!("{summary:?}"));
     (of("folders_read"), of("folders_known"))
 }
 
 #[track_caller]
-fn done(run: Run) -> Summary {
+fn done(run: CommandRun) -> RunCounts {
     summary(&run.finish().expect_success())
 }
 
@@ -141,7 +141,7 @@ fn nothing_is_done_on_the_word_of_an_index() {
 
 fn a_sync_makes_the_same_tree_whatever_became_of_the_source() {
     let scene = Scene::new();
-    let source = Tree::hard(scene.join("src"), 1);
+    let source = TestTree::hard(scene.join("src"), 1);
     source.many("many", 500, 0..300);
     let copy = scene.join("dst");
     let sync = |more: &[&str]| done(run(&scene, "sync", source.path(), &copy).args(more));
@@ -204,7 +204,7 @@ fn an_index_that_cannot_be_used_costs_one_full_run() {
     }
     let (copy, file) = (scene.join("dst"), scene.join("index"));
     settle();
-    let index = |from: &Tree| run(&scene, "copy", from.path(), &copy).finish().expect_success();
+    let index = |from: &TestTree| run(&scene, "copy", from.path(), &copy).finish().expect_success();
     let _ = index(&source);
     let whole = fs::read(&file).unwrap();
     let torn = &whole[..whole.len() / 2];
@@ -262,7 +262,7 @@ fn an_index_is_refused_where_there_can_be_none() {
     source.text("file", "x");
     fs::create_dir(scene.join("dst")).unwrap();
     let refused = |words: &[&str], why: &str| {
-        let run = Run::new(HAUL, scene.tag()).env("HOME", scene.home()).in_dir(scene.path());
+        let run = CommandRun::new(HAUL, scene.tag()).env("HOME", scene.home()).in_dir(scene.path());
         let run = run.args(words).finish().expect_code(2);
         assert!(run.said().contains(why), "{why}: {run}");
     };
@@ -289,10 +289,11 @@ fn a_second_run_asks_about_folders_not_about_files() {
     let (at, copy) = (scene.join("mnt"), scene.join("dst"));
     fs::create_dir(&at).unwrap();
     settle();
-    let sync = |more: &[OsString]| -> (Summary, Counts) {
+    let sync = |more: &[OsString]| -> (RunCounts, OpCounts) {
         // Mounted anew, it has another number, and nothing is known of it.
-        let options = Options { meta: Duration::from_millis(1), xattrs: false, ..Options::default() };
-        let slow = Mount::new(source.path(), &at, options).unwrap();
+        let options =
+            MountOptions { meta: Duration::from_millis(1), xattrs: false, ..MountOptions::default() };
+        let slow = SlowMount::new(source.path(), &at, options).unwrap();
         let run = scene.by(Way::Local, "sync", slash(&at), slash(&copy)).args(more);
         (done(run), slow.counts())
     };

@@ -4,13 +4,15 @@ use std::time::{Duration, Instant};
 
 use haul_testkit::process::signal;
 use haul_testkit::tree::allocated;
-use haul_testkit::{Direction, Fault, FaultPlan, Tree, Which, assert_no_half_files, assert_same_tree};
+use haul_testkit::{
+    ByteDirection, FaultPlan, LinkFault, TestTree, Which, assert_no_half_files, assert_same_tree,
+};
 use rustix::process::Signal;
 
 use crate::scene::{Scene, Way, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         an_interrupt_ends_the_run_in_order_and_the_next_one_goes_on,
         a_termination_is_an_interrupt_too,
@@ -24,7 +26,7 @@ const DRAINED: Duration = Duration::from_secs(15);
 
 fn interrupted_in_order(way: Way, which: Signal) {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 6, &[60 << 20], 1500);
+    let source = TestTree::mixed(scene.join("src"), 6, &[60 << 20], 1500);
     let copy = scene.join("dst");
     let plan = FaultPlan::new(scene.join("plan")).slow(6_000_000);
     let mut run = scene.fault_copy(way, &plan, source.path(), &copy).args(["--streams", "2"]).start();
@@ -52,7 +54,7 @@ fn a_termination_is_an_interrupt_too() {
 
 fn a_run_stops_at_the_time_that_was_set_and_the_next_one_goes_on() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 6, &[30 << 20], 50);
+    let source = TestTree::mixed(scene.join("src"), 6, &[30 << 20], 50);
     let copy = scene.join("dst");
     let run = scene.copy(Way::Local, source.path(), &copy).args(["--bwlimit", "4M", "--max-duration", "2s"]);
     let run = run.finish().expect_code(130);
@@ -68,10 +70,11 @@ fn a_run_stops_at_the_time_that_was_set_and_the_next_one_goes_on() {
 
 fn a_second_interrupt_ends_the_run_at_once() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 7, &[40 << 20], 100);
+    let source = TestTree::mixed(scene.join("src"), 7, &[40 << 20], 100);
     let copy = scene.join("dst");
     // Nothing can be drained: no byte moves any more.
-    let plan = FaultPlan::new(scene.join("plan")).with(Which::All, Direction::Up, Fault::Stall(3_000_000));
+    let plan =
+        FaultPlan::new(scene.join("plan")).with(Which::All, ByteDirection::Up, LinkFault::Stall(3_000_000));
     let run = scene.fault_copy(Way::Push, &plan, source.path(), &copy);
     let mut run = run.args(["--streams", "2", "--timeout", "600"]).start();
     run.wait_until("it stalls", || allocated(&copy) > 0 || plan.connections() >= 2);

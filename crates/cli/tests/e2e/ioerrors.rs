@@ -11,11 +11,11 @@ use std::time::Duration;
 use haul_testkit::needs::tool;
 use haul_testkit::{DiskFault, DiskOp, Finished, Keep, Random};
 
-use crate::Case;
-use crate::crash::{Bench, NEEDS, Verdict, brief, file_systems, lines, seeds, success};
+use crate::TestCase;
+use crate::crash::{CrashScene, NEEDS, RoundFailures, brief, file_systems, lines, seeds, success};
 use crate::scene::Way;
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let all: &[(&str, fn())] = &[
         ("ioerrors::after_errors_the_next_run_on_the_same_mount_is_right", || try_all(&COPY)),
         ("ioerrors::another_program_that_syncs_hides_no_error", || try_all(&SYNCED_BY_OTHERS)),
@@ -25,11 +25,11 @@ pub(crate) fn cases() -> Vec<Case> {
         ("ioerrors::a_disk_that_cannot_be_flushed_is_no_success", not_flushed),
         ("ioerrors::an_unreadable_file_is_named", not_read),
     ];
-    all.iter().map(|(name, run)| Case::new(name, NEEDS, *run)).collect()
+    all.iter().map(|(name, run)| TestCase::new(name, NEEDS, *run)).collect()
 }
 
 /// A command to run while writes fail.
-struct Shape {
+struct IoErrorCommand {
     name: &'static str,
     word: &'static str,
     options: &'static [&'static str],
@@ -40,22 +40,30 @@ struct Shape {
     synced_by_others: bool,
 }
 
-const COPY: Shape =
-    Shape { name: "copy", word: "copy", options: &[], way: Way::Local, old: false, synced_by_others: false };
-const SYNCED_BY_OTHERS: Shape = Shape { name: "copy beside syncfs", synced_by_others: true, ..COPY };
-const IN_PLACE: Shape = Shape { name: "inplace", word: "sync", options: &["--inplace"], old: true, ..COPY };
-const PUSH: Shape = Shape { name: "push", way: Way::Push, ..COPY };
+const COPY: IoErrorCommand = IoErrorCommand {
+    name: "copy",
+    word: "copy",
+    options: &[],
+    way: Way::Local,
+    old: false,
+    synced_by_others: false,
+};
+const SYNCED_BY_OTHERS: IoErrorCommand =
+    IoErrorCommand { name: "copy beside syncfs", synced_by_others: true, ..COPY };
+const IN_PLACE: IoErrorCommand =
+    IoErrorCommand { name: "inplace", word: "sync", options: &["--inplace"], old: true, ..COPY };
+const PUSH: IoErrorCommand = IoErrorCommand { name: "push", way: Way::Push, ..COPY };
 
 /// Rounds per file system where nobody asks for more.
 const ROUNDS: u64 = 1;
 
-fn try_all(shape: &Shape) {
+fn try_all(shape: &IoErrorCommand) {
     for kind in file_systems() {
-        let mut bench = Bench::new(kind);
+        let mut bench = CrashScene::new(kind);
         if shape.old {
             bench.begin_with_the_old();
         }
-        let mut verdict = Verdict::new(format!("I/O errors, {} on {kind:?}", shape.name));
+        let mut verdict = RoundFailures::new(format!("I/O errors, {} on {kind:?}", shape.name));
         let normal = bench.disk.counts().writes;
         let _ = bench.run(shape.way, shape.word, shape.options).finish().expect_success();
         let normal = bench.disk.counts().writes - normal;
@@ -68,11 +76,11 @@ fn try_all(shape: &Shape) {
 }
 
 fn round(
-    bench: &mut Bench,
-    shape: &Shape,
+    bench: &mut CrashScene,
+    shape: &IoErrorCommand,
     seed: u64,
     normal: u64,
-    verdict: &mut Verdict,
+    verdict: &mut RoundFailures,
 ) -> Result<(), String> {
     let mut random = Random::new(seed);
     bench.scene.assert_all_gone();
@@ -108,7 +116,7 @@ fn round(
 }
 
 /// Btrfs turns read-only at some errors. Then nothing can be run on the same mount, and it is mounted again.
-fn mounted_again(bench: &mut Bench) -> bool {
+fn mounted_again(bench: &mut CrashScene) -> bool {
     let stat = rustix::fs::statvfs(bench.disk.path()).unwrap();
     let is_read_only = stat.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY);
     if is_read_only {
@@ -119,7 +127,7 @@ fn mounted_again(bench: &mut Bench) -> bool {
 }
 
 /// Runs the same command again; once more if Btrfs turned read-only as late as in that run.
-fn again(bench: &mut Bench, run: impl Fn(&Bench) -> Finished) -> Finished {
+fn again(bench: &mut CrashScene, run: impl Fn(&CrashScene) -> Finished) -> Finished {
     let next = run(bench);
     if next.code() == Some(0) || !mounted_again(bench) { next } else { run(bench) }
 }
@@ -155,7 +163,7 @@ fn beside_syncs(dir: &Path, run: impl FnOnce() -> Finished) -> Finished {
 
 fn never_written() {
     for kind in file_systems() {
-        let mut bench = Bench::new(kind);
+        let mut bench = CrashScene::new(kind);
         bench.disk.fail(DiskFault::of(DiskOp::Write).content_only());
         let run = bench.run(Way::Local, "copy", &[]).finish().expect_code(1);
         let named = failures(&run);
@@ -179,7 +187,7 @@ fn never_written() {
 /// File systems give up when a flush fails, and take no more writes. Earlier promises count.
 fn not_flushed() {
     for kind in file_systems() {
-        let mut bench = Bench::new(kind);
+        let mut bench = CrashScene::new(kind);
         bench.disk.fail(DiskFault::of(DiskOp::Flush).skip(1));
         let run = bench.run(Way::Local, "copy", &[]).finish();
         assert!(run.code() != Some(0), "{kind:?}: {run}");
@@ -196,7 +204,7 @@ fn not_flushed() {
 /// The source is on the disk.
 fn not_read() {
     for kind in file_systems() {
-        let mut bench = Bench::new(kind);
+        let mut bench = CrashScene::new(kind);
         let source = bench.disk.join("source");
         tool(std::process::Command::new("cp").arg("-a").arg(bench.source.path()).arg(&source));
         bench.disk.remount();

@@ -3,16 +3,16 @@
 use std::fs;
 use std::path::Path;
 
-use haul_slowfs::{Mount, Op, Options};
+use haul_slowfs::{MountOptions, Op, SlowMount};
 use haul_testkit::process::wait_until;
 use haul_testkit::{Need, assert_same_tree};
 use rustix::process::Signal;
 use std::time::Duration;
 
-use crate::scene::{Scene, Summary, Way, summary};
-use crate::{Case, cases};
+use crate::scene::{RunCounts, Scene, Way, summary};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Fuse;
         an_end_is_asked_no_more_often_than_it_may_be,
@@ -21,11 +21,11 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// A folder of the scene, seen through a file system that counts, and remembers nothing.
-fn mount(scene: &Scene, behind: &Path) -> Mount {
+fn mount(scene: &Scene, behind: &Path) -> SlowMount {
     fs::create_dir_all(behind).unwrap();
     let at = scene.join("mnt");
     fs::create_dir_all(&at).unwrap();
-    Mount::new(behind, &at, Options { xattrs: false, ..Options::default() }).unwrap()
+    SlowMount::new(behind, &at, MountOptions { xattrs: false, ..MountOptions::default() }).unwrap()
 }
 
 const RATE: u64 = 400;
@@ -33,7 +33,7 @@ const RATE: u64 = 400;
 /// Fails if more operations per second were made than were allowed. `least` are requests that each come of one
 /// operation; there are others, of which an operation takes at least one.
 #[track_caller]
-fn assert_rate(what: &str, summary: &Summary, slow: &Mount, least: &[Op]) {
+fn assert_rate(what: &str, summary: &RunCounts, slow: &SlowMount, least: &[Op]) {
     let counts = slow.counts();
     let least: u64 = least.iter().map(|op| counts.of(*op)).sum();
     let uncounted = [Op::Flush, Op::Release, Op::Releasedir].map(|op| counts.of(op)).iter().sum::<u64>();

@@ -7,15 +7,15 @@ use std::process::Command;
 
 use haul_testkit::needs::tool;
 use haul_testkit::tree::{list, set_time};
-use haul_testkit::{Finished, Need, Tree};
+use haul_testkit::{Finished, Need, TestTree};
 use serde_json::Value;
 
 use crate::scene::{Scene, Way, events, slash};
 use crate::sftp;
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Root, Need::Program("rsync");
         changes_are_itemized_as_by_rsync,
@@ -40,7 +40,7 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-fn times(tree: &Tree, seconds: i64) {
+fn times(tree: &TestTree, seconds: i64) {
     // Whole seconds: rsync compares no others.
     for name in list(tree.path()).into_iter().rev() {
         tree.time(name, seconds, 0);
@@ -49,7 +49,7 @@ fn times(tree: &Tree, seconds: i64) {
 }
 
 /// A source, and a destination that differs from it in each way. `all`: also in metadata that SFTP does not carry.
-fn trees(scene: &Scene, all: bool) -> (Tree, Tree) {
+fn trees(scene: &Scene, all: bool) -> (TestTree, TestTree) {
     let (source, there) = (scene.tree("src"), scene.tree("there"));
     for tree in [&source, &there] {
         for name in ["same", "time", "mode", "owner", "dir/same", "first", "many"] {
@@ -101,7 +101,7 @@ fn trees(scene: &Scene, all: bool) -> (Tree, Tree) {
     (source, there)
 }
 
-fn copy_of(scene: &Scene, there: &Tree, name: &str) -> std::path::PathBuf {
+fn copy_of(scene: &Scene, there: &TestTree, name: &str) -> std::path::PathBuf {
     let copy = scene.join(name);
     tool(Command::new("cp").arg("-a").arg(there.path()).arg(&copy));
     copy
@@ -175,7 +175,7 @@ fn without_dir_times(lines: Vec<String>) -> Vec<String> {
 }
 
 /// The command without `--json`.
-fn plain(scene: &Scene, way: Way, word: &str, from: &Path, to: &Path) -> haul_testkit::Run {
+fn plain(scene: &Scene, way: Way, word: &str, from: &Path, to: &Path) -> haul_testkit::CommandRun {
     let (from, to) = (slash(from), slash(to));
     match way {
         Way::Push => scene.haul_ssh(word).arg(from).arg(scene.remote(to)),
@@ -229,7 +229,7 @@ fn reasons(run: &Finished) -> Vec<(String, Vec<&'static str>)> {
 }
 
 fn changes_in_a_store_have_reasons() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let tree = bucket.scene.tree("src");
     for name in ["same", "mode", "size", "time", "xattr"] {
         tree.text(name, "content");

@@ -8,12 +8,12 @@ use haul_core::digest::SLICE_LEN;
 use haul_core::journal::{HEADER_LEN, RECORD_LEN};
 use haul_testkit::process::kill;
 use haul_testkit::tree::{allocated, content_len};
-use haul_testkit::{FaultPlan, Finished, Random, Running, Tree, assert_no_half_files, assert_same_tree};
+use haul_testkit::{FaultPlan, Finished, Random, Running, TestTree, assert_no_half_files, assert_same_tree};
 
 use crate::scene::{REMOTE, Scene, Way, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         killed_at_random_moments_it_always_goes_on_and_is_never_half_there,
         a_large_file_goes_on_where_it_was,
@@ -42,7 +42,7 @@ fn killed_at_random_moments_it_always_goes_on_and_is_never_half_there() {
     eprintln!("kill loop: TEST_SEED={seed}");
     let mut random = Random::new(seed);
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), seed, &[33 << 20, 17 << 20, (9 << 20) + 5], 2500);
+    let source = TestTree::mixed(scene.join("src"), seed, &[33 << 20, 17 << 20, (9 << 20) + 5], 2500);
     // Half of the tours go over a real server.
     let here = FaultPlan::new(scene.join("plan-here")).slow(RATE);
     let server = FaultPlan::new(scene.join("plan-server")).slow(RATE).through(scene.sshd().shell());
@@ -82,7 +82,7 @@ struct Tour<'a> {
     scene: &'a Scene,
     way: Way,
     plan: &'a FaultPlan,
-    source: &'a Tree,
+    source: &'a TestTree,
     copy: PathBuf,
 }
 
@@ -155,7 +155,7 @@ fn when_every_remote_end_is_killed_the_run_ends_or_goes_on_and_is_whole() {
         // While there are folders and small files, in the middle, and in a large file alone.
         for share in [1, 10, 30, 70] {
             let scene = Scene::new();
-            let source = Tree::mixed(scene.join("src"), 50, &[41 << 20, 9 << 20], 1200);
+            let source = TestTree::mixed(scene.join("src"), 50, &[41 << 20, 9 << 20], 1200);
             let copy = scene.join("dst");
             let enough = content_len(source.path()) * share / 100;
             let plan = FaultPlan::new(scene.join("plan")).slow(9_000_000);
@@ -185,7 +185,7 @@ fn ends(way: Way, from: &Path, to: &Path) -> (std::ffi::OsString, std::ffi::OsSt
 }
 
 /// Pushes the tree slowly and kills it once `enough` bytes have arrived.
-pub(crate) fn half_way(scene: &Scene, source: &Tree, copy: &Path, enough: u64) {
+pub(crate) fn half_way(scene: &Scene, source: &TestTree, copy: &Path, enough: u64) {
     let plan = FaultPlan::new(scene.join("slow")).slow(12_000_000);
     plan.restart();
     let mut run = scene.fault_copy(Way::Push, &plan, source.path(), copy).args(["--streams", "2"]).start();
@@ -246,7 +246,7 @@ fn staging_of_a_changed_source_is_not_used() {
     let copy = scene.join("dst");
     half_way(&scene, &source, &copy, 30 << 20);
     // Same name, same length, another file.
-    let other = Tree::new(scene.join("other"), 77);
+    let other = TestTree::new(scene.join("other"), 77);
     other.file("huge", 60 << 20);
     let run = summary(&scene.copy(Way::Push, other.path(), &copy).finish().expect_success());
     assert_eq!(run.of("resumed_bytes"), 0, "{run:?}");
@@ -262,7 +262,7 @@ fn staging_of_a_changed_source_is_not_used() {
 
 fn two_at_once_do_not_mix() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 5, &[30 << 20, 9 << 20], 400);
+    let source = TestTree::mixed(scene.join("src"), 5, &[30 << 20, 9 << 20], 400);
     let copy = scene.join("dst");
     let plan = FaultPlan::new(scene.join("plan")).slow(8_000_000);
     let start = || scene.fault_copy(Way::Push, &plan, source.path(), &copy).args(["--streams", "2"]).start();

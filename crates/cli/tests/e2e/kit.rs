@@ -6,16 +6,17 @@ use std::process::Command;
 use std::time::Duration;
 
 use haul_testkit::needs::tool;
-use haul_testkit::process::{Run, kill, tagged};
+use haul_testkit::process::{CommandRun, kill, tagged};
 use haul_testkit::tree::set_time;
 use haul_testkit::{
-    Direction, Fault, FaultPlan, Need, Which, assert_no_half_files, assert_same_tree, content, differences,
+    ByteDirection, FaultPlan, LinkFault, Need, Which, assert_no_half_files, assert_same_tree, content,
+    differences,
 };
 
 use crate::scene::{Scene, fault_shell, slash};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Root;
         rsync_copies_the_hard_tree_so_that_it_compares_equal,
@@ -35,7 +36,7 @@ pub(crate) fn cases() -> Vec<Case> {
 
 fn rsync_copies_the_hard_tree_so_that_it_compares_equal() {
     let scene = Scene::new();
-    let source = haul_testkit::Tree::hard(scene.join("src"), 1);
+    let source = haul_testkit::TestTree::hard(scene.join("src"), 1);
     let copy = scene.join("dst");
     let mut rsync = Command::new("rsync");
     rsync.args(["-aHAXS", "--numeric-ids", "--modify-window=-1"]);
@@ -100,10 +101,10 @@ fn a_half_file_under_its_final_name_is_seen() {
 }
 
 /// Runs a command at the remote end of the fault shell.
-fn through(scene: &Scene, plan: &FaultPlan, command: &str, input: &[u8]) -> Run {
+fn through(scene: &Scene, plan: &FaultPlan, command: &str, input: &[u8]) -> CommandRun {
     let shell = fault_shell(plan);
     let mut words = shell.split(' ');
-    let run = Run::new(words.next().unwrap(), scene.tag()).args(words);
+    let run = CommandRun::new(words.next().unwrap(), scene.tag()).args(words);
     run.args(["-p", "22", "far", command]).input(input).limit(Duration::from_secs(30))
 }
 
@@ -120,8 +121,8 @@ fn the_fault_shell_passes_bytes_unharmed() {
 fn the_fault_shell_flips_one_byte() {
     let scene = Scene::new();
     let plan = FaultPlan::new(scene.join("plan"))
-        .with(Which::Only(1), Direction::Up, Fault::Flip(100_000))
-        .with(Which::All, Direction::Down, Fault::Flip(3));
+        .with(Which::Only(1), ByteDirection::Up, LinkFault::Flip(100_000))
+        .with(Which::All, ByteDirection::Down, LinkFault::Flip(3));
     let bytes = vec![7; 200_000];
     let run = through(&scene, &plan, "cat", &bytes).finish().expect_success();
     let other: Vec<usize> = (0..bytes.len()).filter(|at| run.stdout[*at] != 7).collect();
@@ -136,7 +137,8 @@ fn the_fault_shell_flips_one_byte() {
 
 fn the_fault_shell_cuts() {
     let scene = Scene::new();
-    let plan = FaultPlan::new(scene.join("plan")).with(Which::All, Direction::Down, Fault::Cut(12_345));
+    let plan =
+        FaultPlan::new(scene.join("plan")).with(Which::All, ByteDirection::Down, LinkFault::Cut(12_345));
     let run = through(&scene, &plan, "cat /dev/zero", b"").finish().expect_code(255);
     assert_eq!(run.stdout.len(), 12_345);
     scene.assert_all_gone();
@@ -144,7 +146,8 @@ fn the_fault_shell_cuts() {
 
 fn the_fault_shell_stalls_until_it_is_killed() {
     let scene = Scene::new();
-    let plan = FaultPlan::new(scene.join("plan")).with(Which::All, Direction::Down, Fault::Stall(5000));
+    let plan =
+        FaultPlan::new(scene.join("plan")).with(Which::All, ByteDirection::Down, LinkFault::Stall(5000));
     let mut run = through(&scene, &plan, "cat /dev/zero", b"").start();
     let mut seen = 0;
     run.wait_until("5000 bytes have passed", || {
@@ -165,7 +168,7 @@ fn run_len(plan: &FaultPlan) -> u64 {
 
 fn the_fault_shell_refuses_some_connections() {
     let scene = Scene::new();
-    let plan = FaultPlan::new(scene.join("plan")).with(Which::From(2), Direction::Up, Fault::Refuse);
+    let plan = FaultPlan::new(scene.join("plan")).with(Which::From(2), ByteDirection::Up, LinkFault::Refuse);
     let _ = through(&scene, &plan, "true", b"").finish().expect_success();
     let _ = through(&scene, &plan, "true", b"").finish().expect_code(255);
 }
@@ -174,7 +177,7 @@ fn the_server_lets_us_in() {
     let scene = Scene::new();
     let shell = scene.sshd().shell();
     let mut words = shell.split_whitespace();
-    let ssh = Run::new(words.next().unwrap(), scene.tag()).args(words);
+    let ssh = CommandRun::new(words.next().unwrap(), scene.tag()).args(words);
     let run = ssh.args([scene.sshd().host(), "echo $TESTKIT_TAG"]).finish().expect_success();
     assert_eq!(run.out().trim(), scene.tag());
     assert_eq!(scene.sshd().logins(), 1);

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use haul_testkit::process::{kill, wait_until};
 use haul_testkit::tree::allocated;
-use haul_testkit::{Run, Tree, assert_no_half_files, assert_same_tree};
+use haul_testkit::{CommandRun, TestTree, assert_no_half_files, assert_same_tree};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::scene::{Scene, Summary, Way, events, summary};
-use crate::{Case, cases};
+use crate::scene::{RunCounts, Scene, Way, events, summary};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         a_rate_is_kept_over_links_and_on_this_machine,
         a_limit_is_named_from_the_start_and_tells_the_time_left,
@@ -32,7 +32,7 @@ const MIB: u64 = 1 << 20;
 /// Fails if more bytes per second went through than were allowed, or less than half. The first connection and the end
 /// of the run are in its seconds, and take away some, on a busy machine more.
 #[track_caller]
-fn assert_rate(what: &str, summary: &Summary, limit: u64) {
+fn assert_rate(what: &str, summary: &RunCounts, limit: u64) {
     let seconds = summary.0["seconds"].as_f64().unwrap();
     let share = summary.of("sent_bytes") as f64 / seconds / limit as f64;
     eprintln!("limits: {what}: {:.1} % of the limit in {seconds:.2} s", share * 100.0);
@@ -40,8 +40,8 @@ fn assert_rate(what: &str, summary: &Summary, limit: u64) {
 }
 
 /// Data that no layer makes smaller.
-fn random(scene: &Scene, bytes: u64) -> Tree {
-    Tree::mixed(scene.join("src"), 77, &[bytes], 0)
+fn random(scene: &Scene, bytes: u64) -> TestTree {
+    TestTree::mixed(scene.join("src"), 77, &[bytes], 0)
 }
 
 fn a_rate_is_kept_over_links_and_on_this_machine() {
@@ -123,7 +123,7 @@ fn a_rate_that_makes_no_sense_is_exit_2() {
     let scene = Scene::new();
     let source = scene.tree("src");
     for text in ["fast", "10Mb", "-5", "8:00", "25:00,1M", "08:00,1M 8:00,2M", "08:00,10M 12M"] {
-        let run: Run = scene.copy(Way::Local, source.path(), &scene.join("dst"));
+        let run: CommandRun = scene.copy(Way::Local, source.path(), &scene.join("dst"));
         let run = run.arg(format!("--bwlimit={text}")).finish().expect_code(2);
         assert!(run.err().contains(text.split(' ').next().unwrap()), "it names what it complains of: {run}");
         assert!(!scene.join("dst").exists());
@@ -184,7 +184,7 @@ fn an_interrupted_run_keeps_to_its_limit_and_goes_on() {
 
 fn a_job_is_listed_and_tells_how_it_ended() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 5, &[5 * MIB], 20);
+    let source = TestTree::mixed(scene.join("src"), 5, &[5 * MIB], 20);
     let run = scene.copy(Way::Local, source.path(), &scene.join("dst")).finish().expect_success();
     let first = summary(&run);
     assert_eq!(first.0["job"], 1, "{first:?}");
@@ -242,9 +242,9 @@ fn a_killed_run_is_listed_as_interrupted() {
 
 fn records_that_cannot_be_kept_fail_nothing() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 5, &[], 3);
+    let source = TestTree::mixed(scene.join("src"), 5, &[], 3);
     // Not even root can make anything there.
-    let nowhere = |run: Run| run.env("XDG_STATE_HOME", "/proc/nowhere");
+    let nowhere = |run: CommandRun| run.env("XDG_STATE_HOME", "/proc/nowhere");
     let run = nowhere(scene.copy(Way::Local, source.path(), &scene.join("a"))).finish().expect_success();
     assert!(!run.out().contains("haul jobs") && summary(&run).0["job"].is_null(), "{run}");
     let run = nowhere(scene.copy(Way::Local, source.path(), &scene.join("b"))).arg("-v");

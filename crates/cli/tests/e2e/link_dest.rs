@@ -8,13 +8,13 @@ use std::process::Command;
 
 use haul_testkit::needs::tool;
 use haul_testkit::tree::list;
-use haul_testkit::{Need, Tree, assert_same_tree};
+use haul_testkit::{Need, TestTree, assert_same_tree};
 
 use crate::scene::{Scene, WAYS, Way, slash, summary};
 use crate::sftp;
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Root;
         unchanged_files_become_links_as_with_rsync,
@@ -30,7 +30,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// The source of the first copy, and the changes before the second.
-fn source(scene: &Scene) -> Tree {
+fn source(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
     for (name, len) in
         [("same", 100), ("d/same", 5000), ("large", 6 << 20), ("touched", 60), ("moded", 70), ("content", 80)]
@@ -48,7 +48,7 @@ fn source(scene: &Scene) -> Tree {
     tree
 }
 
-fn change(tree: &Tree) {
+fn change(tree: &TestTree) {
     tree.time("touched", 1_600_000_500, 0);
     fs::set_permissions(tree.join("moded"), fs::Permissions::from_mode(0o600)).unwrap();
     tree.text("content", vec![b'x'; 80]);

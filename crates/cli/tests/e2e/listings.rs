@@ -6,13 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use haul_testkit::tree::list;
-use haul_testkit::{Need, Run, Tree};
+use haul_testkit::{CommandRun, Need, TestTree};
 use serde_json::Value;
 
 use crate::scene::{HAUL, Scene, slash};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         one_level_is_listed_sorted,
         all_ends_list_their_entries,
@@ -23,7 +23,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
-fn source(scene: &Scene) -> Tree {
+fn source(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
     tree.file("b", 3000);
     tree.file("a\nx", 10);
@@ -127,6 +127,6 @@ fn a_listing_of_many_entries_is_complete_and_ends_with_its_reader() {
     assert_eq!(run.out().lines().count(), 60_000);
     assert!(run.local_peak < 128 << 20, "{} MiB", run.local_peak >> 20);
     let line = format!("{HAUL} ls {} | head -n 1", dir.display());
-    let run = Run::new("sh", scene.tag()).args(["-c", &line]).finish().expect_success();
+    let run = CommandRun::new("sh", scene.tag()).args(["-c", &line]).finish().expect_success();
     assert!(run.out().lines().count() == 1 && run.err().is_empty(), "{run}");
 }

@@ -6,13 +6,13 @@ use std::process::Command;
 
 use haul_testkit::needs::tool;
 use haul_testkit::tree::{list as names, set_time};
-use haul_testkit::{Finished, Run, Tree, assert_same_tree};
+use haul_testkit::{CommandRun, Finished, TestTree, assert_same_tree};
 
 use crate::scene::{Scene, Way, slash, summary};
 use crate::sftp;
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         sync_deletes_in_listed_directories_only,
         a_listed_path_in_an_excluded_directory_of_a_listed_one_deletes_nothing,
@@ -24,7 +24,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// The source, and a destination that has more.
-fn trees(scene: &Scene) -> (Tree, Tree) {
+fn trees(scene: &Scene) -> (TestTree, TestTree) {
     let [source, old] = ["src", "old"].map(|name| scene.tree(name));
     for tree in [&source, &old] {
         for name in ["a/f", "a/b/f", "c/f", "c/g", "d/e/f", "top", "two\nlines"] {
@@ -46,7 +46,7 @@ fn trees(scene: &Scene) -> (Tree, Tree) {
     (source, old)
 }
 
-fn duplicate(tree: &Tree, to: &Path) {
+fn duplicate(tree: &TestTree, to: &Path) {
     tool(Command::new("cp").arg("-a").arg(tree.path()).arg(to));
 }
 
@@ -58,14 +58,14 @@ fn list(scene: &Scene, lines: &[&str]) -> PathBuf {
     file
 }
 
-fn rsync(scene: &Scene, source: &Tree, to: &Path, options: &[&str]) {
+fn rsync(scene: &Scene, source: &TestTree, to: &Path, options: &[&str]) {
     let list = scene.join("list");
     let mut rsync = Command::new("rsync");
     rsync.args(["-aHAXr", "--delete", "-0", "--modify-window=-1", "--files-from"]).arg(list).args(options);
     tool(rsync.arg(slash(source.path())).arg(slash(to)));
 }
 
-fn sync(scene: &Scene, way: Way, source: &Tree, to: &Path) -> Run {
+fn sync(scene: &Scene, way: Way, source: &TestTree, to: &Path) -> CommandRun {
     scene
         .by(way, "sync", slash(source.path()), slash(to))
         .arg("-0")

@@ -5,20 +5,20 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use haul_testkit::process::{kill, tagged};
-use haul_testkit::{CrashDisk, FileSystem, Keep, Random, Run, Trigger, content, differences};
+use haul_testkit::{CommandRun, CrashDisk, FileSystem, Keep, Random, Trigger, content, differences};
 
-use crate::Case;
-use crate::crash::{NEEDS, Verdict, brief, file_systems, seeds, success};
+use crate::TestCase;
+use crate::crash::{NEEDS, RoundFailures, brief, file_systems, seeds, success};
 use crate::scene::{Scene, Way, slash};
-use crate::small::{Place, at};
+use crate::small::{StoreOfTest, at};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let all: &[(&str, fn())] = &[
         ("localstate::an_index_that_a_cut_has_left_misleads_nobody", indexes),
         ("localstate::uploads_are_known_after_a_cut", uploads_are_known),
         ("localstate::a_put_goes_on_after_a_cut", puts_go_on),
     ];
-    all.iter().map(|(name, run)| Case::new(name, NEEDS, *run)).collect()
+    all.iter().map(|(name, run)| TestCase::new(name, NEEDS, *run)).collect()
 }
 
 /// The index and the destination are on the disk.
@@ -36,7 +36,7 @@ fn indexes() {
         };
         let _ = run(&disk).finish().expect_success();
         disk.save();
-        let mut verdict = Verdict::new(format!("power cuts, index on {kind:?}"));
+        let mut verdict = RoundFailures::new(format!("power cuts, index on {kind:?}"));
         for seed in seeds(2) {
             let mut random = Random::new(seed);
             disk.restore();
@@ -76,7 +76,7 @@ fn indexes() {
 }
 
 /// The program, with its state on the disk.
-fn put(place: &Place, disk: &CrashDisk, words: &[&str]) -> Run {
+fn put(place: &StoreOfTest, disk: &CrashDisk, words: &[&str]) -> CommandRun {
     place.haul(words[0]).args(&words[1..]).env("XDG_STATE_HOME", disk.join("state"))
 }
 
@@ -87,7 +87,7 @@ fn noise() -> Vec<u8> {
 }
 
 /// Puts the noise, and lets the power go when so many parts were sent, or after so long.
-fn put_and_cut(place: &Place, disk: &CrashDisk, parts: usize, keep: Keep) {
+fn put_and_cut(place: &StoreOfTest, disk: &CrashDisk, parts: usize, keep: Keep) {
     let file = place.scene.join("noise");
     fs::write(&file, noise()).unwrap();
     // The stream has no end.
@@ -103,7 +103,7 @@ fn put_and_cut(place: &Place, disk: &CrashDisk, parts: usize, keep: Keep) {
 
 fn uploads_are_known() {
     for kind in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
-        let (place, mut disk) = (Place::new(), CrashDisk::new(kind, 320 << 20));
+        let (place, mut disk) = (StoreOfTest::new(), CrashDisk::new(kind, 320 << 20));
         put_and_cut(&place, &disk, 1, Keep::None);
         disk.remount();
         let run = put(&place, &disk, &["rm", "--incomplete", &at("")]).finish().expect_success();
@@ -113,8 +113,8 @@ fn uploads_are_known() {
 
 fn puts_go_on() {
     for kind in file_systems() {
-        let (place, mut disk) = (Place::new(), CrashDisk::new(kind, 320 << 20));
-        let mut verdict = Verdict::new(format!("power cuts, put on {kind:?}"));
+        let (place, mut disk) = (StoreOfTest::new(), CrashDisk::new(kind, 320 << 20));
+        let mut verdict = RoundFailures::new(format!("power cuts, put on {kind:?}"));
         for seed in seeds(1) {
             let mut random = Random::new(seed);
             let begun = Instant::now();

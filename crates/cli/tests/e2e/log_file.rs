@@ -5,13 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use haul_testkit::tree::set_time;
-use haul_testkit::{Finished, Need, Run};
+use haul_testkit::{CommandRun, Finished, Need};
 
 use crate::scene::{Scene, Way, slash, summary};
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         the_log_has_each_change_and_the_end,
         runs_append_to_the_log,
@@ -45,7 +45,7 @@ fn events(log: &Path) -> Vec<String> {
     text.lines().map(event).collect()
 }
 
-fn logged(run: Run, log: &Path) -> Finished {
+fn logged(run: CommandRun, log: &Path) -> Finished {
     run.arg("--log-file").arg(log).finish()
 }
 
@@ -116,7 +116,7 @@ fn a_log_that_cannot_be_written_is_no_success() {
         source.text(format!("file-{number}"), "content");
     }
     // The log may have 4 KiB, the files are shorter.
-    let run = Run::new("sh", scene.tag()).args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh"]);
+    let run = CommandRun::new("sh", scene.tag()).args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh"]);
     let run = run.arg(crate::scene::HAUL).env("HOME", scene.home()).arg("copy");
     let run = run.arg(slash(source.path())).arg(&copy);
     let run = logged(run, &scene.join("log")).expect_code(1);
@@ -185,7 +185,7 @@ fn verify_logs_differences() {
 }
 
 fn streams_are_logged() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let log = bucket.scene.join("log");
     let put = bucket.haul("put").arg(bucket.at("object")).input("content");
     drop(logged(put, &log).expect_success());

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use haul_testkit::harm::harm;
 use haul_testkit::measured::{measured, peak};
-use haul_testkit::store::{Reply, Request, Scripted};
+use haul_testkit::store::{HttpRequest, Scripted, ScriptedReply};
 
 use crate::scene::{HAUL, Scene};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![no_answer_is_taken_that_cannot_be_right]
 }
 
@@ -26,7 +26,7 @@ const B: &str = "all the world";
 const ESCAPE: &str = "\u{1b}]0;title\u{7}\u{1b}[2J\r\nforged\u{9b}31m\u{202e}";
 
 /// The purpose of a request.
-fn asked(request: &Request) -> &'static str {
+fn asked(request: &HttpRequest) -> &'static str {
     match &request.method[..] {
         "HEAD" => "head",
         "GET" if request.has("list-type") => "list",
@@ -42,9 +42,9 @@ fn asked(request: &Request) -> &'static str {
     }
 }
 
-fn object(request: &Request, content: &str) -> Reply {
+fn object(request: &HttpRequest, content: &str) -> ScriptedReply {
     let base = |status, content: &str| {
-        Reply::new(status, "", content).header("x-amz-request-id", "1").header("ETag", "\"e-1\"")
+        ScriptedReply::new(status, "", content).header("x-amz-request-id", "1").header("ETag", "\"e-1\"")
     };
     if request.method == "HEAD" {
         return base(200, content);
@@ -60,7 +60,7 @@ fn object(request: &Request, content: &str) -> Reply {
 }
 
 /// The answer of an honest store that holds `t/a` and `t/dir/b`, and accepts every write.
-fn honest(request: &Request) -> Reply {
+fn honest(request: &HttpRequest) -> ScriptedReply {
     let record = |key: &str, content: &str| {
         format!(
             "<Contents><Key>{key}</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified><ETag>\"e-1\"</ETag><Size>{}</Size></Contents>",
@@ -68,46 +68,47 @@ fn honest(request: &Request) -> Reply {
         )
     };
     match (asked(request), &request.path[..]) {
-        ("list", _) if request.query.contains("delimiter") => {
-            Reply::listing(&(record("t/a", A) + "<CommonPrefixes><Prefix>t/dir/</Prefix></CommonPrefixes>"))
-        }
-        ("list", _) => Reply::listing(&(record("t/a", A) + &record("t/dir/b", B))),
+        ("list", _) if request.query.contains("delimiter") => ScriptedReply::listing(
+            &(record("t/a", A) + "<CommonPrefixes><Prefix>t/dir/</Prefix></CommonPrefixes>"),
+        ),
+        ("list", _) => ScriptedReply::listing(&(record("t/a", A) + &record("t/dir/b", B))),
         ("head" | "get", "/b/t/a") => object(request, A),
         ("head" | "get", "/b/t/dir/b") => object(request, B),
-        ("put" | "part", _) => Reply::xml("").header("ETag", "\"e-1\""),
-        ("begin", _) => Reply::xml(
+        ("put" | "part", _) => ScriptedReply::xml("").header("ETag", "\"e-1\""),
+        ("begin", _) => ScriptedReply::xml(
             "<InitiateMultipartUploadResult><Bucket>b</Bucket><Key>x</Key><UploadId>u</UploadId></InitiateMultipartUploadResult>",
         ),
-        ("end", _) => Reply::xml(
+        ("end", _) => ScriptedReply::xml(
             "<CompleteMultipartUploadResult><Bucket>b</Bucket><Key>x</Key><ETag>\"e-2\"</ETag></CompleteMultipartUploadResult>",
         ),
-        ("remove", _) => Reply::xml(
+        ("remove", _) => ScriptedReply::xml(
             "<DeleteResult><Deleted><Key>t/a</Key></Deleted><Deleted><Key>t/dir/b</Key></Deleted></DeleteResult>",
         ),
-        ("delete", _) => Reply::new(204, "", "").header("x-amz-request-id", "1"),
-        _ => Reply::refusal(404, "NoSuchKey", "no"),
+        ("delete", _) => ScriptedReply::new(204, "", "").header("x-amz-request-id", "1"),
+        _ => ScriptedReply::refusal(404, "NoSuchKey", "no"),
     }
 }
 
 /// A lie: the answer in place of the honest one to requests of this kind.
-struct Lie {
+struct AnswerLie {
     name: String,
     command: &'static str,
     asked: &'static str,
     /// Only the store's own word tells its action.
     believed: bool,
-    tell: Arc<dyn Fn(&Request, Reply) -> Reply + Send + Sync>,
+    tell: Arc<dyn Fn(&HttpRequest, ScriptedReply) -> ScriptedReply + Send + Sync>,
 }
 
-fn lies() -> Vec<Lie> {
+fn lies() -> Vec<AnswerLie> {
     let mut all = Vec::new();
-    let mut add = |command: &'static str,
-                   asked: &'static str,
-                   believed: bool,
-                   name: &str,
-                   tell: Arc<dyn Fn(&Request, Reply) -> Reply + Send + Sync>| {
-        all.push(Lie { name: format!("{command} {asked} {name}"), command, asked, believed, tell });
-    };
+    let mut add =
+        |command: &'static str,
+         asked: &'static str,
+         believed: bool,
+         name: &str,
+         tell: Arc<dyn Fn(&HttpRequest, ScriptedReply) -> ScriptedReply + Send + Sync>| {
+            all.push(AnswerLie { name: format!("{command} {asked} {name}"), command, asked, believed, tell });
+        };
     let long = "x".repeat(3_000_000);
     let tags = "<a>".repeat(1_500_000);
     for (command, kinds) in [
@@ -147,7 +148,7 @@ fn lies() -> Vec<Lie> {
                 asked,
                 false,
                 "without an end",
-                Arc::new(|_, _| Reply::xml("<a>".repeat(20_000)).endless()),
+                Arc::new(|_, _| ScriptedReply::xml("<a>".repeat(20_000)).endless()),
             );
             let content = tags.clone();
             add(
@@ -155,7 +156,7 @@ fn lies() -> Vec<Lie> {
                 asked,
                 *asked == "put" || *asked == "part",
                 "open tags",
-                Arc::new(move |_, _| Reply::xml(&content[..])),
+                Arc::new(move |_, _| ScriptedReply::xml(&content[..])),
             );
             // Objects that are not removed together are removed one by one.
             add(
@@ -163,15 +164,17 @@ fn lies() -> Vec<Lie> {
                 asked,
                 *asked == "remove",
                 "words that steer",
-                Arc::new(|_, _| Reply::refusal(400, ESCAPE, ESCAPE)),
+                Arc::new(|_, _| ScriptedReply::refusal(400, ESCAPE, ESCAPE)),
             );
-            add(command, asked, false, "nothing", Arc::new(|_, _| Reply::new(200, "", "")));
+            add(command, asked, false, "nothing", Arc::new(|_, _| ScriptedReply::new(200, "", "")));
             add(
                 command,
                 asked,
                 false,
                 "a refusal with 200",
-                Arc::new(|_, _| Reply::xml("<Error><Code>InternalError</Code><Message>no</Message></Error>")),
+                Arc::new(|_, _| {
+                    ScriptedReply::xml("<Error><Code>InternalError</Code><Message>no</Message></Error>")
+                }),
             );
         }
     }
@@ -183,7 +186,7 @@ fn lies() -> Vec<Lie> {
                 false,
                 &format!("{name} bytes"),
                 Arc::new(move |_, _| {
-                    let reply = Reply::new(206, "", content).header("x-amz-request-id", "1");
+                    let reply = ScriptedReply::new(206, "", content).header("x-amz-request-id", "1");
                     reply.header("ETag", "\"e-1\"").header("Content-Range", "bytes 0-4/5")
                 }),
             );
@@ -202,8 +205,9 @@ fn lies() -> Vec<Lie> {
                 false,
                 &format!("range {range}"),
                 Arc::new(move |_, _| {
-                    let reply =
-                        Reply::new(206, "", A).header("x-amz-request-id", "1").header("ETag", "\"e-1\"");
+                    let reply = ScriptedReply::new(206, "", A)
+                        .header("x-amz-request-id", "1")
+                        .header("ETag", "\"e-1\"");
                     reply.header("Content-Range", range)
                 }),
             );
@@ -220,7 +224,7 @@ fn lies() -> Vec<Lie> {
             &format!("{name} number of the upload"),
             Arc::new(move |_, _| {
                 let id = id.replace(|c: char| c.is_control() && c != '\n' && c != '\r', "");
-                Reply::xml(format!(
+                ScriptedReply::xml(format!(
                     "<InitiateMultipartUploadResult><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"
                 ))
             }),
@@ -234,12 +238,12 @@ fn lies() -> Vec<Lie> {
             "<DeleteResult><Error><Key>other</Key><Code>AccessDenied</Code><Message>no</Message></Error></DeleteResult>",
         ),
     ] {
-        add("rm", "remove", true, name, Arc::new(move |_, _| Reply::xml(content)));
+        add("rm", "remove", true, name, Arc::new(move |_, _| ScriptedReply::xml(content)));
     }
     all
 }
 
-fn try_one(scene: &Scene, number: usize, lie: &Lie) -> Vec<String> {
+fn try_one(scene: &Scene, number: usize, lie: &AnswerLie) -> Vec<String> {
     let case = scene.join(format!("case-{number}"));
     let dir = case.join("in");
     fs::create_dir_all(&dir).unwrap();
@@ -304,7 +308,7 @@ fn no_answer_is_taken_that_cannot_be_right() {
         [("copy", "list"), ("get", "head"), ("put", "put"), ("big", "end"), ("rm", "list")]
     {
         let name = format!("{command}, honestly");
-        lies.push(Lie { name, command, asked, believed: true, tell: Arc::new(|_, reply| reply) });
+        lies.push(AnswerLie { name, command, asked, believed: true, tell: Arc::new(|_, reply| reply) });
     }
     let next = Mutex::new(lies.iter().enumerate());
     let failed = Mutex::new(Vec::new());

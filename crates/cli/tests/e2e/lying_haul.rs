@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use haul_testkit::Random;
-use haul_testkit::lying_haul::{Ended, Lie, Lies, SCENES, Stage, kinds, scene};
+use haul_testkit::lying_haul::{EndedRun, Lies, LyingStage, MessageLie, SCENES, kinds, scene};
 
 use crate::scene::{HAUL, Scene};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         every_kind_of_answer_is_lied_about,
         a_source_that_lies_does_no_harm,
@@ -23,10 +23,10 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-type Told = (&'static haul_testkit::lying_haul::Scene, Lie);
+type ToldLie = (&'static haul_testkit::lying_haul::LyingScene, MessageLie);
 
-fn stage(scene: &Scene) -> Stage {
-    Stage::new(scene.path(), scene.tag(), Path::new(HAUL), &std::env::current_exe().unwrap())
+fn stage(scene: &Scene) -> LyingStage {
+    LyingStage::new(scene.path(), scene.tag(), Path::new(HAUL), &std::env::current_exe().unwrap())
 }
 
 /// Answers that come only in trouble; they are told in the place of others.
@@ -54,7 +54,7 @@ fn every_kind_of_answer_is_lied_about() {
 }
 
 /// A sample of the lies about these commands: so many parts of each, each with another change.
-fn sample(stage: &Stage, names: &[(&str, usize)]) -> Vec<Told> {
+fn sample(stage: &LyingStage, names: &[(&str, usize)]) -> Vec<ToldLie> {
     let seed = std::env::var("TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
     let each: Option<u64> = std::env::var("LIES_EACH").ok().and_then(|each| each.parse().ok());
     let only = std::env::var("LIES_CHANGES").unwrap_or_default();
@@ -71,7 +71,7 @@ fn sample(stage: &Stage, names: &[(&str, usize)]) -> Vec<Told> {
             for _ in 0..each.unwrap_or(1).min(changes.len() as u64) {
                 let change = changes.swap_remove(random.between(0, changes.len() as u64) as usize).clone();
                 let at = (random.between(0, 4) > 0).then(|| random.between(0, lies.count));
-                all.push((scene, Lie { key: key.clone(), change, at }));
+                all.push((scene, MessageLie { key: key.clone(), change, at }));
             }
         }
     }
@@ -79,13 +79,13 @@ fn sample(stage: &Stage, names: &[(&str, usize)]) -> Vec<Told> {
 }
 
 /// Tells the lies, or those that `LIES` names, and fails if one of them did harm.
-fn tell(stage: &Stage, lies: Vec<Told>) -> Vec<(Told, Ended)> {
+fn tell(stage: &LyingStage, lies: Vec<ToldLie>) -> Vec<(ToldLie, EndedRun)> {
     let named = std::env::var("LIES").ok().map(|text| {
         let parse = |text: &str| {
             let (name, lie) = text.trim().split_once(' ').expect("a command and a lie");
             (scene(name), lie.parse().unwrap())
         };
-        text.split(", ").map(parse).collect::<Vec<Told>>()
+        text.split(", ").map(parse).collect::<Vec<ToldLie>>()
     });
     let lies = named.unwrap_or(lies);
     let all: Vec<_> = stage.tell(&lies).into_iter().zip(lies).map(|(ended, lie)| (lie, ended)).collect();
@@ -93,7 +93,7 @@ fn tell(stage: &Stage, lies: Vec<Told>) -> Vec<(Told, Ended)> {
     for (_, ended) in &all {
         *codes.entry(ended.run.code()).or_default() += 1;
     }
-    let count = |what: fn(&Ended) -> bool| all.iter().filter(|(_, ended)| what(ended)).count();
+    let count = |what: fn(&EndedRun) -> bool| all.iter().filter(|(_, ended)| what(ended)).count();
     eprintln!(
         "liars: {} lies, {} told, {} believed, {} waited for; exit codes {codes:?}; peak {} MiB; slowest {:?}",
         all.len(),
@@ -137,7 +137,7 @@ fn a_remote_end_that_lies_to_other_commands_does_no_harm() {
     tell(&stage, lies);
 }
 
-fn lie(name: &str, text: &str) -> Told {
+fn lie(name: &str, text: &str) -> ToldLie {
     (scene(name), text.parse().unwrap())
 }
 

@@ -14,16 +14,16 @@ use std::time::Duration;
 
 use haul_testkit::compare::fingerprint;
 use haul_testkit::harm::harm;
-use haul_testkit::lying_sftp::Lie;
+use haul_testkit::lying_sftp::ServerLie;
 use haul_testkit::process::{assert_all_gone, joined};
-use haul_testkit::{Finished, Run, Tree, tree_differences};
+use haul_testkit::{CommandRun, Finished, TestTree, tree_differences};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::scene::{HAUL, LYING_SERVER, REMOTE, Scene, slash};
-use crate::{Case, cases};
-use table::{Told, Way};
+use crate::{TestCase, cases};
+use table::{LieCase, ServerRole};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![lies_about_packets_harm_nothing, lies_of_a_source_harm_nothing, lies_of_a_destination_harm_nothing,]
 }
 
@@ -47,7 +47,7 @@ fn lies_of_a_destination_harm_nothing() {
 }
 
 /// Tells every lie to a run of its own, some at a time, and fails with all that went wrong.
-fn all_end_well(lies: &[Told]) {
+fn all_end_well(lies: &[LieCase]) {
     let scene = Scene::new();
     let source = source(&scene);
     let next = Mutex::new(lies.iter().enumerate());
@@ -83,7 +83,7 @@ fn all_end_well(lies: &[Told]) {
 }
 
 /// A tree of which SFTP carries everything.
-fn source(scene: &Scene) -> Tree {
+fn source(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
     tree.file("a", 1000);
     tree.file("b", 300_000);
@@ -104,22 +104,22 @@ fn source(scene: &Scene) -> Tree {
 }
 
 /// The entries that are there already: an older file, a folder, a folder in the place of a file.
-fn destination(path: PathBuf) -> Tree {
-    let tree = Tree::new(path, 5);
+fn destination(path: PathBuf) -> TestTree {
+    let tree = TestTree::new(path, 5);
     tree.text("a", "older");
     tree.dir("b");
     tree.text("link", "no link");
     tree
 }
 
-fn try_one(scene: &Scene, source: &Tree, number: usize, told: &Told) -> (Finished, Vec<String>) {
+fn try_one(scene: &Scene, source: &TestTree, number: usize, told: &LieCase) -> (Finished, Vec<String>) {
     let case = scene.join(format!("case-{number}"));
     let (dir, plan) = (case.join("in"), case.join("plan"));
-    let outside = Tree::new(dir.join("outside"), 1);
+    let outside = TestTree::new(dir.join("outside"), 1);
     outside.text("precious", "untouched");
     outside.text("folder/precious", "untouched, too");
     let copy = destination(dir.join("dst"));
-    if told.way == Way::Push {
+    if told.way == ServerRole::Push {
         copy.text(format!("dir/{STAGED}"), "left by a run that was killed");
     }
     told.lie.save(&plan);
@@ -128,12 +128,12 @@ fn try_one(scene: &Scene, source: &Tree, number: usize, told: &Told) -> (Finishe
     let shell = format!("{} {LYING_SERVER} {}", this.display(), plan.display());
     let remote = |path: &Path| joined(&[b"sftp://", REMOTE.as_bytes(), slash(path).as_bytes()]);
     let (from, to) = match told.way {
-        Way::Pull => (remote(source.path()), slash(copy.path())),
-        Way::Push => (slash(source.path()), remote(copy.path())),
+        ServerRole::Pull => (remote(source.path()), slash(copy.path())),
+        ServerRole::Push => (slash(source.path()), remote(copy.path())),
     };
     // The processes of this run are ended with it, and with no other.
     let tag = case.display().to_string();
-    let run = Run::new(HAUL, &tag).env("HOME", scene.home()).env("XDG_RUNTIME_DIR", &case);
+    let run = CommandRun::new(HAUL, &tag).env("HOME", scene.home()).env("XDG_RUNTIME_DIR", &case);
     let run = run.env("XDG_STATE_HOME", &case).env("TMPDIR", &case).arg("copy");
     let run =
         run.args(["-e", &shell, "--streams", "2", "--strict", "--timeout", "2", "--max-memory", "48MiB"]);
@@ -145,7 +145,7 @@ fn try_one(scene: &Scene, source: &Tree, number: usize, told: &Told) -> (Finishe
             wrong.push(what);
         }
     };
-    check(Lie::was_told(&plan), "the lie was never told".to_owned());
+    check(ServerLie::was_told(&plan), "the lie was never told".to_owned());
     check(matches!(run.code(), Some(0 | 1 | 3 | 4 | 5)), "no exit code for this".to_owned());
     if run.code() == Some(0)
         && let Some(care) = told.care()

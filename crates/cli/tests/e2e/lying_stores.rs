@@ -7,13 +7,13 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use haul_testkit::store::{Reply, Scripted};
+use haul_testkit::store::{Scripted, ScriptedReply};
 
 use crate::not_stores::haul;
 use crate::scene::Scene;
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         a_listing_that_lies_is_not_believed,
         a_listing_without_an_end_ends,
@@ -41,27 +41,27 @@ fn a_listing_that_lies_is_not_believed() {
     fs::write(to.join("kept"), "kept").unwrap();
     let to = to.display().to_string();
     for (content, said) in [
-        (Reply::listing(&record("t/a", "-1")), "which is no number"),
-        (Reply::listing(&record("t/a", "18446744073709551615")), "a length of 18446744073709551615"),
-        (Reply::listing(&record("/tmp/evil4", "1")), "lists `/tmp/evil4` below `t/`"),
-        (Reply::listing(&record("t", "1")), "lists `t` below `t/`"),
+        (ScriptedReply::listing(&record("t/a", "-1")), "which is no number"),
+        (ScriptedReply::listing(&record("t/a", "18446744073709551615")), "a length of 18446744073709551615"),
+        (ScriptedReply::listing(&record("/tmp/evil4", "1")), "lists `/tmp/evil4` below `t/`"),
+        (ScriptedReply::listing(&record("t", "1")), "lists `t` below `t/`"),
         (
-            Reply::listing("<CommonPrefixes><Prefix>other/</Prefix></CommonPrefixes>"),
+            ScriptedReply::listing("<CommonPrefixes><Prefix>other/</Prefix></CommonPrefixes>"),
             "lists `other/` below `t/`",
         ),
-        (Reply::listing("<Contents><Size>1</Size></Contents>"), "`Contents` has no `Key`"),
-        (Reply::listing("<IsTruncated>true</IsTruncated>"), "does not say where"),
-        (Reply::xml("<ListBucketResult><Contents><Key>t/a</Key>"), "it ends too early"),
+        (ScriptedReply::listing("<Contents><Size>1</Size></Contents>"), "`Contents` has no `Key`"),
+        (ScriptedReply::listing("<IsTruncated>true</IsTruncated>"), "does not say where"),
+        (ScriptedReply::xml("<ListBucketResult><Contents><Key>t/a</Key>"), "it ends too early"),
         (
-            Reply::xml(format!("<ListBucketResult>{}", "<a>".repeat(2_000_000))),
+            ScriptedReply::xml(format!("<ListBucketResult>{}", "<a>".repeat(2_000_000))),
             "too much in one of its elements",
         ),
         (
-            Reply::xml("<!DOCTYPE x [<!ENTITY a \"ha\"><!ENTITY b \"&a;&a;\">]><ListBucketResult/>"),
+            ScriptedReply::xml("<!DOCTYPE x [<!ENTITY a \"ha\"><!ENTITY b \"&a;&a;\">]><ListBucketResult/>"),
             "a document with a type of its own",
         ),
-        (Reply::listing(&record("t/&b;", "1")), "an entity that XML does not know"),
-        (Reply::listing(&record("t/a", "1").repeat(100_000)), "too many names"),
+        (ScriptedReply::listing(&record("t/&b;", "1")), "an entity that XML does not know"),
+        (ScriptedReply::listing(&record("t/a", "1").repeat(100_000)), "too many names"),
     ] {
         let server = Scripted::start(move |_, _| content.clone());
         for command in ["copy", "sync"] {
@@ -82,19 +82,20 @@ fn a_listing_without_an_end_ends() {
     // Another token each time, and the same names.
     let server = Scripted::start(|_, before| {
         let names = record("t/a", "1") + &record("t/b", "1");
-        Reply::listing(&format!(
+        ScriptedReply::listing(&format!(
             "{names}<IsTruncated>true</IsTruncated><NextContinuationToken>{before}</NextContinuationToken>"
         ))
     });
     let run = haul(&scene, &server, "ls").args(["-r", "s3://b/t/"]).finish().expect_code(4);
     assert!(run.err().contains("would go on for ever"), "{run}");
     // An answer without an end, and one that drips.
-    let server = Scripted::start(|_, _| Reply::listing(&record("t/a", "1")).endless());
+    let server = Scripted::start(|_, _| ScriptedReply::listing(&record("t/a", "1")).endless());
     let run = haul(&scene, &server, "ls").args(["--timeout", "2", "s3://b/t/"]).watch_memory().finish();
     let run = run.expect_code(4);
     assert!(run.local_peak < 192 << 20, "{} MiB", run.local_peak >> 20);
-    let server =
-        Scripted::start(|_, _| Reply::listing(&record("t/a", "1")).dripping(1, Duration::from_millis(300)));
+    let server = Scripted::start(|_, _| {
+        ScriptedReply::listing(&record("t/a", "1")).dripping(1, Duration::from_millis(300))
+    });
     let run = haul(&scene, &server, "ls").args(["--timeout", "2", "s3://b/t/"]).finish().expect_code(4);
     assert!(run.err().contains("nothing moved"), "{run}");
 }
@@ -107,8 +108,8 @@ fn keys_that_climb_write_nothing_outside() {
     let keys = ["t/../evil", "t/../../evil", "t/a/../../../evil", "t//evil", "t/./evil", "t/..", "t/%00evil"];
     let content: String = keys.iter().map(|key| record(key, "1")).collect();
     let server = Scripted::start(move |request, _| match request.header("range") {
-        None if request.method == "GET" && request.path == "/b" => Reply::listing(&content),
-        _ => Reply::refusal(404, "NoSuchKey", "no"),
+        None if request.method == "GET" && request.path == "/b" => ScriptedReply::listing(&content),
+        _ => ScriptedReply::refusal(404, "NoSuchKey", "no"),
     });
     for command in ["copy", "sync"] {
         let run = haul(&scene, &server, command).args(["s3://b/t/", &to]).finish();
@@ -120,8 +121,8 @@ fn keys_that_climb_write_nothing_outside() {
     // No request is sent to the address that such a name would become.
     let content = record("t/../evil", "1") + &record("t/..", "1");
     let server = Scripted::start(move |request, _| match &request.method[..] {
-        "GET" => Reply::listing(&content),
-        _ => Reply::refusal(400, "MalformedXML", "no"),
+        "GET" => ScriptedReply::listing(&content),
+        _ => ScriptedReply::refusal(400, "MalformedXML", "no"),
     });
     let run = haul(&scene, &server, "rm").args(["-r", "s3://b/t/"]).finish().expect_code(1);
     assert!(server.seen().iter().all(|request| request.method != "DELETE"), "{run}");
@@ -132,12 +133,12 @@ fn text_of_a_store_cannot_steer_the_terminal() {
     let to = scene.join("to").display().to_string();
     let evil = "\u{1b}]0;title\u{7}\u{1b}[2J\r\nall 12 files there and verified\u{9b}31m";
     for reply in [
-        Reply::refusal(403, "AccessDenied", evil),
-        Reply::refusal(403, evil, evil),
-        Reply::refusal(400, "ExpiredToken", evil),
-        Reply::listing(&record(&format!("elsewhere{evil}"), "1")),
-        Reply::listing(&record("t/a", evil)),
-        Reply::xml(format!("<{evil}/>")),
+        ScriptedReply::refusal(403, "AccessDenied", evil),
+        ScriptedReply::refusal(403, evil, evil),
+        ScriptedReply::refusal(400, "ExpiredToken", evil),
+        ScriptedReply::listing(&record(&format!("elsewhere{evil}"), "1")),
+        ScriptedReply::listing(&record("t/a", evil)),
+        ScriptedReply::xml(format!("<{evil}/>")),
     ] {
         let server = Scripted::start(move |_, _| reply.clone());
         for words in [
@@ -158,13 +159,13 @@ fn text_of_a_store_cannot_steer_the_terminal() {
 }
 
 /// A store with one object of five bytes, `hello`, whose answers `lie` changes.
-fn one_object(lie: impl Fn(&str, Reply) -> Reply + Send + Sync + 'static) -> Scripted {
+fn one_object(lie: impl Fn(&str, ScriptedReply) -> ScriptedReply + Send + Sync + 'static) -> Scripted {
     Scripted::start(move |request, _| {
         if request.path != "/b/x" {
-            return Reply::refusal(404, "NoSuchKey", "no");
+            return ScriptedReply::refusal(404, "NoSuchKey", "no");
         }
         let object = |status| {
-            Reply::new(status, "", "hello").header("x-amz-request-id", "1").header("ETag", "\"e-1\"")
+            ScriptedReply::new(status, "", "hello").header("x-amz-request-id", "1").header("ETag", "\"e-1\"")
         };
         let reply = match &request.method[..] {
             "HEAD" => object(200),
@@ -194,13 +195,13 @@ fn content_that_differs_from_its_record_is_not_handed_over() {
         let server = Scripted::start({
             let name = name.clone();
             move |request, _| {
-                let bare = Reply::new(if request.method == "HEAD" { 200 } else { 206 }, "", "hello");
+                let bare = ScriptedReply::new(if request.method == "HEAD" { 200 } else { 206 }, "", "hello");
                 let reply = bare.header("x-amz-request-id", "1").header("Content-Range", "bytes 0-4/5");
                 let reply = if name == "ETag" { reply } else { reply.header("ETag", "\"e-1\"") };
                 if request.path == "/b/x" {
                     reply.header(&name, &value)
                 } else {
-                    Reply::refusal(404, "NoSuchKey", "no")
+                    ScriptedReply::refusal(404, "NoSuchKey", "no")
                 }
             }
         });
@@ -212,11 +213,12 @@ fn content_that_differs_from_its_record_is_not_handed_over() {
     // Another range, fewer bytes, another object.
     for (lie, exit) in [("range", 1), ("short", 4), ("mark", 1)] {
         let server = Scripted::start(move |request, _| {
-            let head =
-                |status, content: &str| Reply::new(status, "", content).header("x-amz-request-id", "1");
+            let head = |status, content: &str| {
+                ScriptedReply::new(status, "", content).header("x-amz-request-id", "1")
+            };
             let mark = if lie == "mark" && request.method == "GET" { "\"other\"" } else { "\"e-1\"" };
             match &request.method[..] {
-                _ if request.path != "/b/x" => Reply::refusal(404, "NoSuchKey", "no"),
+                _ if request.path != "/b/x" => ScriptedReply::refusal(404, "NoSuchKey", "no"),
                 "HEAD" => head(200, "hello").header("ETag", mark),
                 _ => {
                     let range = if lie == "range" { "bytes 1-5/9" } else { "bytes 0-4/5" };
@@ -236,10 +238,11 @@ fn content_that_differs_from_its_record_is_not_handed_over() {
 
 fn a_redirect_is_not_followed() {
     let scene = Scene::new();
-    let other = Scripted::start(|_, _| Reply::listing(&record("t/a", "1")));
+    let other = Scripted::start(|_, _| ScriptedReply::listing(&record("t/a", "1")));
     for status in [301, 302, 303, 307, 308] {
         let there = format!("{}/b", other.endpoint());
-        let server = Scripted::start(move |_, _| Reply::new(status, "", "").header("Location", &there));
+        let server =
+            Scripted::start(move |_, _| ScriptedReply::new(status, "", "").header("Location", &there));
         for words in
             [&["ls", "s3://b/t/"][..], &["get", "s3://b/x"], &["put", "s3://b/x"], &["rm", "-r", "s3://b/t"]]
         {
@@ -254,7 +257,7 @@ fn a_redirect_is_not_followed() {
 fn a_clock_that_is_wrong_is_named_at_once() {
     let scene = Scene::new();
     let server = Scripted::start(|_, _| {
-        let reply = Reply::refusal(403, "RequestTimeTooSkewed", "The difference is too large.");
+        let reply = ScriptedReply::refusal(403, "RequestTimeTooSkewed", "The difference is too large.");
         reply.header("Date", "Wed, 09 Sep 2009 09:20:02 GMT")
     });
     for words in [&["ls", "s3://b/"][..], &["get", "s3://b/x"]] {
@@ -267,7 +270,7 @@ fn a_clock_that_is_wrong_is_named_at_once() {
 
 fn an_address_of_the_wrong_kind_is_named_at_once() {
     let scene = Scene::new();
-    let server = Scripted::start(|_, _| Reply::listing(""));
+    let server = Scripted::start(|_, _| ScriptedReply::listing(""));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     // The answer of an HTTP server to a request that it does not understand.
@@ -313,7 +316,7 @@ fn a_token_does_not_go_over_a_network_in_the_clear() {
     assert!(run.err().contains("in the clear") && !run.err().contains("c2VjcmV0"), "{run}");
     let run = azure("AZURE_STORAGE_KEY", "a2V5").expect_code(4);
     assert!(!run.err().contains("in the clear"), "{run}");
-    let server = Scripted::start(|_, _| Reply::listing(""));
+    let server = Scripted::start(|_, _| ScriptedReply::listing(""));
     let amazon = |endpoint: &str| {
         let run =
             haul(&scene, &server, "ls").env("AWS_SESSION_TOKEN", "secret").args(["--endpoint", endpoint]);

@@ -130,7 +130,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 const SLOW: Duration = Duration::from_secs(15);
 
 /// One test: its name, its needs of the machine, and its function.
-pub(crate) struct Case {
+pub(crate) struct TestCase {
     name: &'static str,
     needs: &'static [Need],
     run: fn(),
@@ -140,15 +140,15 @@ pub(crate) struct Case {
 macro_rules! cases {
     ($($need:expr),+ ; $($run:ident),+ $(,)?) => {{
         const NEEDS: &[haul_testkit::Need] = &[$($need),+];
-        vec![$($crate::Case::new(concat!(module_path!(), "::", stringify!($run)), NEEDS, $run)),+]
+        vec![$($crate::TestCase::new(concat!(module_path!(), "::", stringify!($run)), NEEDS, $run)),+]
     }};
     ($($run:ident),+ $(,)?) => {
-        vec![$($crate::Case::new(concat!(module_path!(), "::", stringify!($run)), &[], $run)),+]
+        vec![$($crate::TestCase::new(concat!(module_path!(), "::", stringify!($run)), &[], $run)),+]
     };
 }
 pub(crate) use cases;
 
-impl Case {
+impl TestCase {
     pub(crate) fn new(name: &'static str, needs: &'static [Need], run: fn()) -> Self {
         Self { name: name.trim_start_matches("e2e::"), needs, run }
     }
@@ -291,6 +291,6 @@ fn main() -> ExitCode {
         unpack::cases(),
         book::cases(),
     ];
-    let trials = cases.into_iter().flatten().map(Case::into_trial).collect();
+    let trials = cases.into_iter().flatten().map(TestCase::into_trial).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use haul_testkit::needs::tool;
 use haul_testkit::tree::set_time;
-use haul_testkit::{Need, Run, Tree};
+use haul_testkit::{CommandRun, Need, TestTree};
 use rustix::process::Signal;
 
 use crate::scene::{Scene, WAYS, slash};
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         an_interrupted_run_leaves_the_older_manifest,
         a_failed_file_is_not_in_the_manifest_and_nothing_is_signed,
@@ -42,7 +42,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// Small and large files, further names, and names that a list must escape.
-fn source(scene: &Scene) -> Tree {
+fn source(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
     for len in [0, 1, 1 << 20, 4 << 20, (4 << 20) + 1, (13 << 20) + 7] {
         tree.file(format!("sizes/{len}"), len);
@@ -63,7 +63,7 @@ fn by_b3sum(dir: &Path) -> String {
     tool(Command::new("sh").arg("-c").arg(find).current_dir(dir))
 }
 
-fn with_manifest(run: Run, file: &Path) -> Run {
+fn with_manifest(run: CommandRun, file: &Path) -> CommandRun {
     run.arg("--manifest").arg(file)
 }
 
@@ -131,7 +131,7 @@ fn names_from_several_sources_are_those_at_the_destination() {
 }
 
 fn a_bucket_has_the_content_of_the_manifest() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let source = source(&bucket.scene);
     let file = bucket.scene.join("m");
     let copy = |from: &std::ffi::OsStr, to: &std::ffi::OsStr| {
@@ -170,7 +170,7 @@ fn sorted(text: &str) -> Vec<&str> {
 
 /// A folder, a host, an SFTP server and a bucket: manifests are written for them and from them, and checked there.
 fn each_end_is_checked_by_manifests_of_both_formats() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let scene = &bucket.scene;
     let source = source(scene);
     let expected = [by_b3sum(source.path()), String::from_utf8(by_sha256sum(source.path())).unwrap()];
@@ -224,7 +224,7 @@ fn each_end_is_checked_by_manifests_of_both_formats() {
 const FORMATS: [&str; 2] = ["blake3", "sha256"];
 
 fn a_stream_has_a_line_under_its_name() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let scene = &bucket.scene;
     let (source, file) = (scene.tree("src"), scene.join("m"));
     source.file("db.xb", 9_000_001);

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use haul_testkit::{Finished, Tree};
+use haul_testkit::{Finished, TestTree};
 
 use crate::scene::{Scene, Way, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![many_files_and_a_large_one_stay_within_the_memory_that_was_declared, a_small_budget_is_kept_to,]
 }
 
@@ -16,15 +16,15 @@ const MIB: u64 = 1 << 20;
 const BESIDES: u64 = 64 * MIB;
 
 fn assert_within(run: &Finished, budget: u64, what: &str) {
-    eprintln!("memory: {what}: near {} MiB, far {} MiB", run.local_peak / MIB, run.remote_peak / MIB);
+    eprintln!("memory: {what}: local {} MiB, remote {} MiB", run.local_peak / MIB, run.remote_peak / MIB);
     assert!(run.local_peak > 0 && run.remote_peak > 0, "both are measured");
-    assert!(run.local_peak <= budget + BESIDES, "{what}: near {} MiB", run.local_peak / MIB);
-    assert!(run.remote_peak <= budget + BESIDES, "{what}: far {} MiB", run.remote_peak / MIB);
+    assert!(run.local_peak <= budget + BESIDES, "{what}: local {} MiB", run.local_peak / MIB);
+    assert!(run.remote_peak <= budget + BESIDES, "{what}: remote {} MiB", run.remote_peak / MIB);
 }
 
 fn many_files_and_a_large_one_stay_within_the_memory_that_was_declared() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 30, &[1 << 30], 0);
+    let source = TestTree::mixed(scene.join("src"), 30, &[1 << 30], 0);
     source.many("many", 100_000, 0..300);
     let limit = Duration::from_secs(600);
     for (way, copy) in [(Way::Push, scene.join("pushed")), (Way::Pull, scene.join("pulled"))] {
@@ -43,7 +43,7 @@ fn many_files_and_a_large_one_stay_within_the_memory_that_was_declared() {
 
 fn a_small_budget_is_kept_to() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 31, &[200 << 20, 60 << 20], 8000);
+    let source = TestTree::mixed(scene.join("src"), 31, &[200 << 20, 60 << 20], 8000);
     for (way, copy) in [(Way::Push, scene.join("pushed")), (Way::Pull, scene.join("pulled"))] {
         let run = scene.copy(way, source.path(), &copy).args(["--max-memory", "48MiB", "--streams", "8"]);
         let run = run.watch_memory().finish().expect_success();

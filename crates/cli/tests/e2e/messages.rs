@@ -5,15 +5,15 @@ use std::process::Command;
 use std::time::Duration;
 
 use haul_testkit::needs::tool;
-use haul_testkit::store::{ACCESS_KEY, Reply, SECRET_KEY, Scripted, endpoint};
+use haul_testkit::store::{ACCESS_KEY, SECRET_KEY, Scripted, ScriptedReply, endpoint};
 use haul_testkit::terminal::Terminal;
-use haul_testkit::{Finished, Mount, Need, Run};
+use haul_testkit::{CommandRun, Finished, Need, TestMount};
 
 use crate::scene::{HAUL, Scene};
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         mistakes_in_the_command_are_explained,
         mistakes_at_a_remote_host_are_explained,
@@ -45,7 +45,7 @@ fn scene() -> Scene {
 }
 
 /// Runs a row, in the folder of the scene, and compares its messages.
-fn check(scene: &Scene, (name, words, code, expected): Row, run: impl Fn(&str) -> Run) {
+fn check(scene: &Scene, (name, words, code, expected): Row, run: impl Fn(&str) -> CommandRun) {
     let mut words = words.split(' ');
     let run = run(words.next().unwrap()).in_dir(scene.path()).args(words).finish();
     assert_eq!(run.code(), Some(code), "{name}: {run}");
@@ -249,7 +249,7 @@ fn a_source_that_may_not_be_read_is_named_once() {
 
 fn a_read_only_destination_is_one_line() {
     let scene = scene();
-    let mount = Mount::tmpfs_at(scene.tree("mnt").path(), 4 << 20);
+    let mount = TestMount::tmpfs_at(scene.tree("mnt").path(), 4 << 20);
     scene.tree("mnt/there").file("f", 10);
     tool(Command::new("mount").args(["-o", "remount,ro"]).arg(mount.path()));
     for (name, words, subject) in [
@@ -270,7 +270,7 @@ fn a_read_only_destination_is_one_line() {
 
 fn a_full_destination_is_said_once() {
     let scene = scene();
-    let _mount = Mount::tmpfs_at(scene.tree("mnt").path(), 2 << 20);
+    let _mount = TestMount::tmpfs_at(scene.tree("mnt").path(), 2 << 20);
     let run = scene.haul("copy").in_dir(scene.path()).args(["--on-full", "fail", "src/big", "mnt/"]).finish();
     let run = run.expect_code(5);
     assert_eq!(run.err().matches("No space left").count(), 1, "{run}");
@@ -278,7 +278,7 @@ fn a_full_destination_is_said_once() {
 }
 
 /// The program with a store that gives these answers.
-fn at_store(scene: &Scene, server: &Scripted, word: &str) -> Run {
+fn at_store(scene: &Scene, server: &Scripted, word: &str) -> CommandRun {
     crate::not_stores::haul(scene, server, word).in_dir(scene.path())
 }
 
@@ -286,19 +286,31 @@ fn refusals_of_a_store_are_explained() {
     let scene = scene();
     let region = "the region 'us-east-1' is wrong; expecting 'eu-west-1'";
     let moved = || {
-        Reply::refusal(301, "PermanentRedirect", "Use the endpoint.")
+        ScriptedReply::refusal(301, "PermanentRedirect", "Use the endpoint.")
             .header("x-amz-bucket-region", "eu-west-1")
     };
-    let denied = || Reply::refusal(403, "AccessDenied", "Access Denied");
+    let denied = || ScriptedReply::refusal(403, "AccessDenied", "Access Denied");
     let here = "hint: the bucket is in another region: --region eu-west-1";
     for (name, reply, words, code, hint) in [
         ("ls", denied(), "ls s3://b/", 1, "s3:ListBucket"),
         ("copy", denied(), "copy src/ s3://b/x/", 1, "s3:ListBucket"),
         ("put", denied(), "put s3://b/x", 1, "s3:PutObject"),
         ("get", denied(), "get s3://b/x", 1, "s3:GetObject"),
-        ("region", Reply::refusal(400, "AuthorizationHeaderMalformed", region), "ls s3://b/", 1, here),
+        (
+            "region",
+            ScriptedReply::refusal(400, "AuthorizationHeaderMalformed", region),
+            "ls s3://b/",
+            1,
+            here,
+        ),
         ("redirect", moved(), "ls s3://b/", 1, here),
-        ("verify", Reply::refusal(404, "NoSuchBucket", "No such bucket"), "verify src/ s3://b/t", 1, ""),
+        (
+            "verify",
+            ScriptedReply::refusal(404, "NoSuchBucket", "No such bucket"),
+            "verify src/ s3://b/t",
+            1,
+            "",
+        ),
     ] {
         let server = Scripted::start(move |_, _| reply.clone());
         let mut words = words.split(' ');
@@ -333,7 +345,7 @@ fn a_store_that_does_not_answer_is_named() {
 }
 
 fn only_text_is_written_to_a_terminal() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let _ = bucket.put("text", b"some text\n");
     let _ = bucket.put("binary", b"a\0b\xff");
     for (key, code, expected) in [("text", 0, "some text"), ("binary", 2, "it is a terminal")] {

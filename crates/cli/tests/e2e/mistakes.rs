@@ -4,9 +4,9 @@ use haul_testkit::Finished;
 use haul_testkit::compare::fingerprint;
 
 use crate::scene::{Scene, Way, slash};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         a_missing_source_is_one_line_without_advice_to_go_on,
         a_directory_is_not_copied_to_where_a_file_is,

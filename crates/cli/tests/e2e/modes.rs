@@ -11,9 +11,9 @@ use haul_testkit::{Need, assert_same_tree};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::scene::{Scene, Way, slash};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Root, Need::Program("setpriv");
         a_read_only_folder_above_the_root_stays_as_it_is,

@@ -12,15 +12,15 @@ use haul_testkit::needs::tool;
 use haul_testkit::process::{joined, kill};
 use haul_testkit::store::endpoint;
 use haul_testkit::tree::{list, set_time};
-use haul_testkit::{FaultPlan, Need, Random, Run, SshdOptions, Tree, assert_same_tree};
+use haul_testkit::{CommandRun, FaultPlan, Need, Random, SshdOptions, TestTree, assert_same_tree};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::scene::{HAUL, REMOTE, Scene, WAYS, Way, slash, summary};
-use crate::small::{Place, at};
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::small::{StoreOfTest, at};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Root;
         a_tree_moves_as_rsync_moves_it,
@@ -46,7 +46,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// A tree with a file of every kind and rules for it.
-fn mixed(scene: &Scene, name: &str) -> Tree {
+fn mixed(scene: &Scene, name: &str) -> TestTree {
     let tree = scene.tree(name);
     tree.file("large", (9 << 20) + 5);
     tree.many("many", 120, 0..9000);
@@ -183,7 +183,7 @@ fn killed_at_random_moments_nothing_is_lost() {
     for tour in 0..6 {
         let scene = Scene::new();
         let way = [Way::Local, Way::Push, Way::Pull][tour % 3];
-        let source = Tree::mixed(scene.join("src"), seed, &[(9 << 20) + 5], 1500);
+        let source = TestTree::mixed(scene.join("src"), seed, &[(9 << 20) + 5], 1500);
         let copy = scene.join("dst");
         let original = contents(source.path());
         let plan = FaultPlan::new(scene.join("plan"));
@@ -226,7 +226,7 @@ fn sftp(path: &Path) -> OsString {
 }
 
 /// `haul mv FROM TO` without a remote haul.
-fn over_sftp(scene: &Scene, from: OsString, to: OsString) -> Run {
+fn over_sftp(scene: &Scene, from: OsString, to: OsString) -> CommandRun {
     scene.haul("mv").args(["-e", &scene.sshd().shell()]).arg("--json").arg(from).arg(to)
 }
 
@@ -280,7 +280,7 @@ fn a_tree_moves_over_sftp() {
 }
 
 fn a_tree_moves_into_and_out_of_a_store() {
-    let place = Place::new();
+    let place = StoreOfTest::new();
     let source = place.scene.tree("src");
     source.many("many", 40, 0..9000);
     source.file("large", (5 << 20) + 1);
@@ -302,14 +302,14 @@ fn a_tree_moves_into_and_out_of_a_store() {
 }
 
 fn an_object_that_was_replaced_meanwhile_stays() {
-    let place = Place::new();
+    let place = StoreOfTest::new();
     place.store.put("/bucket/t/a", b"one", &[]);
     place.store.put("/bucket/t/b", b"two", &[]);
     let (other, scene) = (place.store.address(), &place.scene);
     // The deletion finds another object than the look before it.
     let proxy = haul_testkit::Proxy::start(other, |request, _| {
         (request.method == "DELETE" && request.path.ends_with("/t/a") && request.header("if-match").is_some())
-            .then(|| haul_testkit::Trouble::Refuse(412, "", "PreconditionFailed"))
+            .then(|| haul_testkit::ProxyTrouble::Refuse(412, "", "PreconditionFailed"))
     });
     let to = scene.join("to");
     let run = place.behind(&proxy, "mv").arg(at("t/")).arg(slash(&to)).finish().expect_code(1);
@@ -319,7 +319,7 @@ fn an_object_that_was_replaced_meanwhile_stays() {
 }
 
 /// The objects that another client finds below a prefix.
-fn below(bucket: &Bucket, prefix: &str, name: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+fn below(bucket: &TestBucket, prefix: &str, name: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     let dir = bucket.scene.join(name);
     fs::create_dir_all(&dir).unwrap();
     bucket.rclone_copy(false, &dir, prefix);
@@ -327,7 +327,7 @@ fn below(bucket: &Bucket, prefix: &str, name: &str) -> BTreeMap<PathBuf, Vec<u8>
 }
 
 fn the_store_itself_moves_objects_within_a_bucket() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let source = bucket.scene.tree("src");
     source.many("many", 30, 1..9000);
     source.file("large", (9 << 20) + 1);
@@ -353,7 +353,7 @@ fn the_store_itself_moves_objects_within_a_bucket() {
     let proxy = haul_testkit::Proxy::start(endpoint(), |_, _| None);
     let run = bucket.through(&proxy, "mv").arg(bucket.at("b/")).arg(bucket.at("c/")).finish();
     let _ = run.expect_success();
-    let reads = |request: &haul_testkit::store::Request| {
+    let reads = |request: &haul_testkit::store::HttpRequest| {
         request.method == "GET" && request.query.is_empty() && !request.path.ends_with(".haul")
     };
     assert_eq!(proxy.count(reads), 0, "no content passes this host");

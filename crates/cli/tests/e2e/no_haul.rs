@@ -9,15 +9,15 @@ use std::time::{Duration, SystemTime};
 use haul_testkit::process::joined;
 use haul_testkit::tree::list;
 use haul_testkit::{
-    Direction, Fault, FaultPlan, FileSystem, Mount, Need, Run, SshdOptions, Which, assert_no_half_files,
-    assert_same_tree, write_program,
+    ByteDirection, CommandRun, FaultPlan, FileSystem, LinkFault, Need, SshdOptions, TestMount, Which,
+    assert_no_half_files, assert_same_tree, write_program,
 };
 
 use crate::scene::{HAUL, REMOTE, Scene, fault_shell, slash, summary};
 use crate::sftp::{haul, plain, push};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         without_haul_there_it_goes_on_over_sftp,
         a_haul_that_was_named_and_is_missing_is_told,
@@ -92,7 +92,8 @@ fn bootstrap_puts_haul_there_once() {
     assert_eq!(fs::metadata(cache.join(&there[0])).unwrap().ino(), inode, "nothing was copied again");
     // A program on the way there that is damaged does not get its name.
     fs::remove_dir_all(&cache).unwrap();
-    let plan = FaultPlan::new(scene.join("bad")).with(Which::Only(2), Direction::Up, Fault::Flip(3_000_000));
+    let plan =
+        FaultPlan::new(scene.join("bad")).with(Which::Only(2), ByteDirection::Up, LinkFault::Flip(3_000_000));
     let run = scene.haul("copy").args(["-e", &fault_shell(&plan), "--bootstrap"]);
     let run = run.arg(slash(source.path())).arg(joined(&[
         REMOTE.as_bytes(),
@@ -106,7 +107,7 @@ fn bootstrap_puts_haul_there_once() {
 }
 
 /// `haul copy --bootstrap` to a remote end without haul, whose programs are those of `path` if that is given.
-fn bootstrapped(scene: &Scene, source: &Path, copy: &Path, path: Option<&Path>) -> Run {
+fn bootstrapped(scene: &Scene, source: &Path, copy: &Path, path: Option<&Path>) -> CommandRun {
     let plan = FaultPlan::new(scene.join("plan"));
     let mut run = scene.haul("copy").args(["-e", &fault_shell(&plan), "--bootstrap"]);
     if let Some(path) = path {
@@ -242,7 +243,7 @@ fn a_full_destination_is_exit_5_and_the_same_command_finishes_once_there_is_room
     for (big, small, room) in trees {
         let scene = Scene::new();
         let source = plain(&scene, "src", big, small);
-        let disk = Mount::new(FileSystem::Tmpfs, room << 20);
+        let disk = TestMount::new(FileSystem::Tmpfs, room << 20);
         let copy = disk.join("dst");
         let run = push(&scene, source.path(), &copy).args(["--on-full", "fail"]).finish().expect_code(5);
         assert_no_half_files(source.path(), &copy);

@@ -4,15 +4,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use haul_slowfs::{Mount, Options};
+use haul_slowfs::{MountOptions, SlowMount};
 use haul_testkit::needs::tool;
 use haul_testkit::tree::set_time;
-use haul_testkit::{Need, Tree, assert_same_tree};
+use haul_testkit::{Need, TestTree, assert_same_tree};
 
 use crate::scene::{Scene, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Root, Need::Program("setfattr"), Need::Program("setfacl");
         metadata_is_the_same,
@@ -27,7 +27,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// Files, directories and a link, with modes, ACLs, attributes and times of their own.
-fn source(scene: &Scene) -> Tree {
+fn source(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
     for (name, mode, owner) in [("a/file", 0o640, 5), ("b/file", 0o600, 6), ("big", 0o444, 7)] {
         tree.file(name, if name == "big" { 5 << 20 } else { 300 });
@@ -86,9 +86,9 @@ fn targets_of_links_keep_their_attributes() {
 fn attributes_on_a_network_file_system_are_kept() {
     let scene = Scene::new();
     let (source, copy, back) = (source(&scene), scene.tree("dst"), scene.tree("back"));
-    let mount = |behind: &Tree, at: &str| {
+    let mount = |behind: &TestTree, at: &str| {
         fs::create_dir_all(scene.join(at)).unwrap();
-        Mount::new(behind.path(), &scene.join(at), Options::default()).unwrap()
+        SlowMount::new(behind.path(), &scene.join(at), MountOptions::default()).unwrap()
     };
     let (from, to) = (mount(&source, "from"), mount(&back, "to"));
     copy_twice(&scene, &[], &from.join(""), copy.path());

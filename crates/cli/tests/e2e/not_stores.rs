@@ -3,13 +3,13 @@
 
 use std::fs;
 
-use haul_testkit::Run;
-use haul_testkit::store::{Reply, Scripted};
+use haul_testkit::CommandRun;
+use haul_testkit::store::{Scripted, ScriptedReply};
 
 use crate::scene::Scene;
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         a_page_for_a_browser_is_no_store_whatever_is_asked,
         no_other_answer_of_a_web_server_counts_either,
@@ -20,7 +20,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// The program with its first word, and a server as its store.
-pub(crate) fn haul(scene: &Scene, server: &Scripted, word: &str) -> Run {
+pub(crate) fn haul(scene: &Scene, server: &Scripted, word: &str) -> CommandRun {
     scene
         .haul(word)
         .env("AWS_ENDPOINT_URL", server.endpoint())
@@ -39,7 +39,7 @@ fn folder(scene: &Scene, name: &str) -> String {
 
 fn a_page_for_a_browser_is_no_store_whatever_is_asked() {
     let scene = Scene::new();
-    let server = Scripted::start(|_, _| Reply::html());
+    let server = Scripted::start(|_, _| ScriptedReply::html());
     let (from, to) = (folder(&scene, "from"), folder(&scene, "to"));
     let said = format!(
         "{} does not speak S3: it answered with text/html (is that the console's port?)",
@@ -77,16 +77,22 @@ fn no_other_answer_of_a_web_server_counts_either() {
     let scene = Scene::new();
     let to = folder(&scene, "to");
     for (reply, said) in [
-        (Reply::new(200, "", ""), "it answered with nothing"),
+        (ScriptedReply::new(200, "", ""), "it answered with nothing"),
         (
-            Reply::new(200, "application/xml", "<?xml version=\"1.0\"?><ListAllMyBucketsResult/>"),
+            ScriptedReply::new(200, "application/xml", "<?xml version=\"1.0\"?><ListAllMyBucketsResult/>"),
             "`<ListAllMyBucketsResult>`",
         ),
-        (Reply::new(200, "application/json", "{\"objects\":[]}"), "it answered with application/json"),
-        (Reply::new(404, "text/html", "<html>not found</html>"), "text/html"),
-        (Reply::new(400, "text/plain", "Client sent an HTTP request to an HTTPS server.\n"), "text/plain"),
         (
-            Reply::new(302, "text/html", "").header("Location", "http://127.0.0.1:9/login"),
+            ScriptedReply::new(200, "application/json", "{\"objects\":[]}"),
+            "it answered with application/json",
+        ),
+        (ScriptedReply::new(404, "text/html", "<html>not found</html>"), "text/html"),
+        (
+            ScriptedReply::new(400, "text/plain", "Client sent an HTTP request to an HTTPS server.\n"),
+            "text/plain",
+        ),
+        (
+            ScriptedReply::new(302, "text/html", "").header("Location", "http://127.0.0.1:9/login"),
             "it redirects to http://127.0.0.1:9/login",
         ),
     ] {
@@ -104,7 +110,7 @@ fn a_server_that_answers_200_to_everything_has_stored_nothing() {
     let scene = Scene::new();
     let from = folder(&scene, "from");
     // With marks, and without any content that gives it away.
-    let server = Scripted::start(|_, _| Reply::new(200, "", "").header("ETag", "\"6f2a\""));
+    let server = Scripted::start(|_, _| ScriptedReply::new(200, "", "").header("ETag", "\"6f2a\""));
     for words in [
         &["put", "s3://b/x"][..],
         &["copy", &from, "s3://b/t/"],
@@ -119,7 +125,7 @@ fn a_server_that_answers_200_to_everything_has_stored_nothing() {
 
 fn google_and_azure_are_looked_at_as_closely() {
     let scene = Scene::new();
-    let server = Scripted::start(|_, _| Reply::html());
+    let server = Scripted::start(|_, _| ScriptedReply::html());
     let to = folder(&scene, "to");
     for (place, said) in
         [("gs://b/", "as Google Cloud Storage does"), ("az://b/", "as Azure's Blob Storage does")]
@@ -152,8 +158,8 @@ fn a_refused_head_is_asked_again_for_its_reason() {
         (404, "NoSuchKey", "", 1, "get"),
     ] {
         let server = Scripted::start(move |request, _| match &request.method[..] {
-            "HEAD" => Reply::new(status, "", "").header("x-amz-request-id", "1"),
-            _ => Reply::refusal(status, code, message),
+            "HEAD" => ScriptedReply::new(status, "", "").header("x-amz-request-id", "1"),
+            _ => ScriptedReply::refusal(status, code, message),
         });
         let begun = std::time::Instant::now();
         let run = haul(&scene, &server, command).args(["--timeout", "2", "s3://b/x"]).finish();

@@ -8,16 +8,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use haul_testkit::process::{joined, kill};
-use haul_testkit::store::{Request, endpoint};
+use haul_testkit::store::{HttpRequest, endpoint};
 use haul_testkit::{
-    Need, Proxy, Random, Run, Tree, Trouble, assert_no_half_files, assert_same_tree, differences,
+    CommandRun, Need, Proxy, ProxyTrouble, Random, TestTree, assert_no_half_files, assert_same_tree,
+    differences,
 };
 
-use crate::scene::{Summary, slash, summary};
-use crate::store::{Bucket, requests};
-use crate::{Case, cases};
+use crate::scene::{RunCounts, slash, summary};
+use crate::store::{TestBucket, requests};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Program("weed"), Need::Program("rclone");
         killed_at_random_moments_it_goes_on_and_nothing_is_half_there,
@@ -37,26 +38,30 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// Copies the content of the folder `from` to a prefix `to`, or the other way round.
-pub(crate) fn copy(run: Run, from: impl AsRef<std::ffi::OsStr>, to: impl AsRef<std::ffi::OsStr>) -> Run {
+pub(crate) fn copy(
+    run: CommandRun,
+    from: impl AsRef<std::ffi::OsStr>,
+    to: impl AsRef<std::ffi::OsStr>,
+) -> CommandRun {
     run.args(["--json", "--no-progress", "--devices", "--suid"]).arg(from).arg(to)
 }
 
-fn push(bucket: &Bucket, from: &Path, prefix: &str) -> Run {
+fn push(bucket: &TestBucket, from: &Path, prefix: &str) -> CommandRun {
     copy(bucket.haul("copy"), slash(from), bucket.at(prefix))
 }
 
-fn pull(bucket: &Bucket, prefix: &str, to: &Path) -> Run {
+fn pull(bucket: &TestBucket, prefix: &str, to: &Path) -> CommandRun {
     copy(bucket.haul("copy"), bucket.at(prefix), slash(to))
 }
 
 #[track_caller]
-pub(crate) fn ends(run: Run) -> Summary {
+pub(crate) fn ends(run: CommandRun) -> RunCounts {
     let summary = summary(&run.finish().expect_success());
     summary.assert_accounted();
     summary
 }
 
-fn proxy(plan: impl Fn(&Request, usize) -> Option<Trouble> + Send + Sync + 'static) -> Proxy {
+fn proxy(plan: impl Fn(&HttpRequest, usize) -> Option<ProxyTrouble> + Send + Sync + 'static) -> Proxy {
     Proxy::start(endpoint(), plan)
 }
 
@@ -65,9 +70,9 @@ fn slow() -> Proxy {
     proxy(|request, _| {
         let content = request.method == "PUT" || request.range_start().is_some();
         content.then_some(if request.part().is_some() {
-            Trouble::Slow(30_000_000)
+            ProxyTrouble::Slow(30_000_000)
         } else {
-            Trouble::Late(Duration::from_millis(20))
+            ProxyTrouble::Late(Duration::from_millis(20))
         })
     })
 }
@@ -76,8 +81,8 @@ fn killed_at_random_moments_it_goes_on_and_nothing_is_half_there() {
     let seed = Random::any_seed();
     eprintln!("kill loop: TEST_SEED={seed}");
     let mut random = Random::new(seed);
-    let bucket = Bucket::new();
-    let source = Tree::mixed(bucket.scene.join("src"), seed, &[33 << 20, (9 << 20) + 5], 1500);
+    let bucket = TestBucket::new();
+    let source = TestTree::mixed(bucket.scene.join("src"), seed, &[33 << 20, (9 << 20) + 5], 1500);
     let (proxy, back) = (slow(), bucket.scene.join("dst"));
     for up in [true, false] {
         let run = || {
@@ -117,12 +122,12 @@ fn killed_at_random_moments_it_goes_on_and_nothing_is_half_there() {
 }
 
 fn slices_of_a_killed_run_are_not_sent_again() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let source = bucket.scene.tree("src");
     source.file("huge", (80 << 20) + 3);
     source.time("huge", 1_600_000_000, 123_456_789);
     // One part stands still, so that the run cannot end.
-    let hung = proxy(|request, _| (request.part() == Some(10)).then_some(Trouble::Slow(1000)));
+    let hung = proxy(|request, _| (request.part() == Some(10)).then_some(ProxyTrouble::Slow(1000)));
     let run = copy(bucket.through(&hung, "copy"), slash(source.path()), bucket.at("t/"));
     let mut run = run.start();
     let sent = || hung.done(|request| request.part().is_some());
@@ -140,7 +145,7 @@ fn slices_of_a_killed_run_are_not_sent_again() {
     assert_same_tree(source.path(), &back);
     // Interrupted by the person, it is the same.
     source.file("other", 80 << 20);
-    let hung = proxy(|request, _| (request.part() == Some(10)).then_some(Trouble::Slow(1000)));
+    let hung = proxy(|request, _| (request.part() == Some(10)).then_some(ProxyTrouble::Slow(1000)));
     let run = copy(bucket.through(&hung, "copy"), slash(source.path()), bucket.at("t/"));
     let mut run = run.start();
     run.wait_until("all other parts were sent", || hung.done(|request| request.part().is_some()) == 9);
@@ -151,16 +156,16 @@ fn slices_of_a_killed_run_are_not_sent_again() {
 }
 
 fn trouble_on_the_way_up_and_down_harms_nothing() {
-    let bucket = Bucket::new();
-    let source = Tree::mixed(bucket.scene.join("src"), 1, &[(21 << 20) + 1], 300);
+    let bucket = TestBucket::new();
+    let source = TestTree::mixed(bucket.scene.join("src"), 1, &[(21 << 20) + 1], 300);
     let proxy = proxy(|request, before| {
         let number = request.path.bytes().map(u32::from).sum::<u32>() + request.part().unwrap_or(0);
         match (before, number % 5, &request.method[..]) {
-            (0, 0, _) => Some(Trouble::Refuse(503, "", "SlowDown")),
-            (0, 1, "PUT") => Some(Trouble::FlipContent(2)),
-            (0, 2, _) => Some(Trouble::LoseAnswer),
-            (0, 3, "GET") => Some(Trouble::CutAnswer(100)),
-            (0, 4, "PUT") => Some(Trouble::CutContent(50)),
+            (0, 0, _) => Some(ProxyTrouble::Refuse(503, "", "SlowDown")),
+            (0, 1, "PUT") => Some(ProxyTrouble::FlipContent(2)),
+            (0, 2, _) => Some(ProxyTrouble::LoseAnswer),
+            (0, 3, "GET") => Some(ProxyTrouble::CutAnswer(100)),
+            (0, 4, "PUT") => Some(ProxyTrouble::CutContent(50)),
             _ => None,
         }
     });
@@ -174,7 +179,7 @@ fn trouble_on_the_way_up_and_down_harms_nothing() {
 }
 
 fn a_byte_flipped_in_the_store_is_not_accepted() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let source = bucket.scene.tree("src");
     source.file("small", 5000);
     source.file("huge", 10 << 20);
@@ -182,7 +187,7 @@ fn a_byte_flipped_in_the_store_is_not_accepted() {
     let _ = ends(push(&bucket, source.path(), "t/"));
     let flip = proxy(|request, _| {
         let content = request.range_start().is_some() && !request.path.ends_with("good");
-        content.then_some(Trouble::FlipAnswer(7))
+        content.then_some(ProxyTrouble::FlipAnswer(7))
     });
     let back = bucket.scene.join("dst");
     let run = copy(bucket.through(&flip, "copy"), bucket.at("t/"), slash(&back)).finish().expect_code(3);
@@ -191,8 +196,8 @@ fn a_byte_flipped_in_the_store_is_not_accepted() {
 }
 
 fn other_clients_read_the_tree_and_theirs_is_read() {
-    let bucket = Bucket::new();
-    let source = Tree::mixed(bucket.scene.join("src"), 3, &[(9 << 20) + 1], 60);
+    let bucket = TestBucket::new();
+    let source = TestTree::mixed(bucket.scene.join("src"), 3, &[(9 << 20) + 1], 60);
     source.file(std::ffi::OsStr::from_bytes(b"odd/invalid \xff utf8"), 10);
     source.file("odd/a b+c%41&d", 10);
     source.time("odd/a b+c%41&d", 1_500_000_000, 123_456_789);
@@ -216,7 +221,7 @@ fn other_clients_read_the_tree_and_theirs_is_read() {
 }
 
 fn a_second_run_asks_little_and_sends_nothing() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let source = bucket.scene.tree("src");
     for folder in 0..6 {
         source.many(format!("d{folder}"), 50, 1..2000);
@@ -246,21 +251,23 @@ fn a_second_run_asks_little_and_sends_nothing() {
 }
 
 fn many_small_objects_take_hardly_more_than_a_request_each() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let source = bucket.scene.tree("src");
     for number in 0..1200 {
         let _ = source.file(format!("{:02}/{number:04}", number / 50), 100 + number);
     }
     let _ = ends(push(&bucket, source.path(), "t/"));
     // Questions take a while, so that some objects have been read before all were asked for.
-    let asked =
-        proxy(|request, _| (request.method == "HEAD").then_some(Trouble::Late(Duration::from_millis(150))));
+    let asked = proxy(|request, _| {
+        (request.method == "HEAD").then_some(ProxyTrouble::Late(Duration::from_millis(150)))
+    });
     let back = bucket.scene.join("dst");
     let pull = || ends(copy(bucket.through(&asked, "copy"), bucket.at("t/"), slash(&back)));
     let first = pull();
     assert_same_tree(source.path(), &back);
-    let fetched =
-        |request: &Request| request.method == "GET" && request.path.contains("/t/") && !request.has("prefix");
+    let fetched = |request: &HttpRequest| {
+        request.method == "GET" && request.path.contains("/t/") && !request.has("prefix")
+    };
     let heads = asked.count(|request| request.method == "HEAD");
     assert_eq!((first.of("copied"), asked.count(fetched)), (1200, 1200), "no content came twice");
     eprintln!("{heads} questions about 1,200 small objects");
@@ -272,8 +279,8 @@ fn many_small_objects_take_hardly_more_than_a_request_each() {
 }
 
 fn sync_removes_extra_entries_on_both_sides() {
-    let bucket = Bucket::new();
-    let source = Tree::mixed(bucket.scene.join("src"), 4, &[9 << 20], 40);
+    let bucket = TestBucket::new();
+    let source = TestTree::mixed(bucket.scene.join("src"), 4, &[9 << 20], 40);
     source.many("gone/below", 20, 0..100);
     source.file("gone/huge", 9 << 20);
     let back = bucket.scene.join("dst");
@@ -295,7 +302,7 @@ fn sync_removes_extra_entries_on_both_sides() {
 }
 
 fn a_file_and_a_folder_change_places() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let source = bucket.scene.tree("src");
     source.file("was-file", 10);
     source.dir("was-empty");
@@ -317,7 +324,7 @@ fn a_file_and_a_folder_change_places() {
 }
 
 fn a_further_name_takes_the_place_of_a_folder() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let source = bucket.scene.tree("src");
     source.file("a", 100);
     source.file("full/inside/deep", 10);
@@ -347,7 +354,7 @@ fn a_further_name_takes_the_place_of_a_folder() {
 }
 
 fn keys_that_are_no_names_are_refused_and_the_rest_arrives() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     bucket.put("t/good", b"good");
     let object =
         |key: &str| format!("<Contents><Key>{key}</Key><Size>4</Size><ETag>&quot;e&quot;</ETag></Contents>");
@@ -365,7 +372,7 @@ fn keys_that_are_no_names_are_refused_and_the_rest_arrives() {
     let listed: String = keys.iter().skip(1).map(|&key| object(key)).collect();
     let content = format!("<ListBucketResult><EncodingType>url</EncodingType>{listed}</ListBucketResult>");
     let forged = proxy(move |request, _| {
-        (request.method == "GET" && request.has("list-type")).then(|| Trouble::Answer(content.clone()))
+        (request.method == "GET" && request.has("list-type")).then(|| ProxyTrouble::Answer(content.clone()))
     });
     let back = bucket.scene.join("in/dst");
     let run = copy(bucket.through(&forged, "copy"), bucket.at("t/"), slash(&back)).finish().expect_code(1);
@@ -379,8 +386,8 @@ fn keys_that_are_no_names_are_refused_and_the_rest_arrives() {
 }
 
 fn a_store_copies_within_itself() {
-    let bucket = Bucket::new();
-    let source = Tree::mixed(bucket.scene.join("src"), 5, &[(13 << 20) + 1], 100);
+    let bucket = TestBucket::new();
+    let source = TestTree::mixed(bucket.scene.join("src"), 5, &[(13 << 20) + 1], 100);
     // A large file of several names, of which the others are elsewhere.
     source.file("named twice", 5 << 20);
     std::fs::hard_link(source.join("named twice"), bucket.scene.join("its other name")).unwrap();
@@ -389,7 +396,7 @@ fn a_store_copies_within_itself() {
     let run = copy(bucket.through(&watched, "copy"), bucket.at("a/"), bucket.at("b/deep/"));
     let copied = ends(run);
     assert_eq!(copied.of("copied"), 102);
-    let content = |request: &Request| {
+    let content = |request: &HttpRequest| {
         request.range_start().is_some()
             || request.method == "PUT"
                 && request.header("x-amz-copy-source").is_none()
@@ -405,7 +412,7 @@ fn a_store_copies_within_itself() {
     let run = copy(bucket.haul("sync"), bucket.at("a/"), bucket.at("a/b/")).finish().expect_code(2);
     assert!(run.said().contains("the destination is inside the source"), "{run}");
     // Between two buckets it passes through here.
-    let other = Bucket::new();
+    let other = TestBucket::new();
     let _ = ends(copy(bucket.haul("copy"), bucket.at("a/"), other.at("")));
     let back = bucket.scene.join("other");
     let _ = ends(pull(&other, "", &back));
@@ -414,10 +421,11 @@ fn a_store_copies_within_itself() {
 }
 
 fn between_ssh_and_a_store_all_passes_through_here() {
-    let bucket = Bucket::new();
-    let source = Tree::mixed(bucket.scene.join("src"), 7, &[(9 << 20) + 1], 80);
+    let bucket = TestBucket::new();
+    let source = TestTree::mixed(bucket.scene.join("src"), 7, &[(9 << 20) + 1], 80);
     let remote = |path: &Path| bucket.scene.remote(joined(&[path.as_os_str().as_bytes(), b"/"]));
-    let ssh = |run: Run| run.args(["-e", &bucket.scene.sshd().shell(), "--remote-haul", crate::scene::HAUL]);
+    let ssh =
+        |run: CommandRun| run.args(["-e", &bucket.scene.sshd().shell(), "--remote-haul", crate::scene::HAUL]);
     let up = copy(ssh(bucket.haul("copy")), remote(source.path()), bucket.at("t/")).finish().expect_success();
     assert!(up.said().contains("passes through this host"), "{up}");
     let back = bucket.scene.join("dst");

@@ -11,13 +11,13 @@ use std::time::Duration;
 use haul_testkit::needs::tool;
 use haul_testkit::process::{joined, kill};
 use haul_testkit::tree::list;
-use haul_testkit::{FaultPlan, Need, Random, Tree};
+use haul_testkit::{FaultPlan, Need, Random, TestTree};
 
 use crate::scene::{REMOTE, Scene, WAYS, Way, slash};
 use crate::sftp;
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Root;
         old_versions_are_kept_as_by_rsync,
@@ -34,7 +34,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// The tree that the second run finds: replaced files, links and kinds, and entries that the source no longer has.
-fn older(scene: &Scene, name: &str) -> Tree {
+fn older(scene: &Scene, name: &str) -> TestTree {
     let tree = scene.tree(name);
     for name in ["same", "d/changed", "d/e/changed", "large", "gone", "d/gone", "to-link", "first", "hidden"]
     {
@@ -55,7 +55,7 @@ fn older(scene: &Scene, name: &str) -> Tree {
     tree
 }
 
-fn newer(scene: &Scene) -> Tree {
+fn newer(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
     tree.text("same", b"older same".to_vec());
     tree.time("same", 1_500_000_000, 0);
@@ -194,8 +194,8 @@ fn a_killed_run_loses_no_old_version() {
     let mut kills = 0;
     for tour in 0..6 {
         let scene = Scene::new();
-        let source = Tree::mixed(scene.join("src"), seed, &[(6 << 20) + 5], 600);
-        let old = Tree::mixed(scene.join("dst"), seed + 1, &[(6 << 20) + 7], 600);
+        let source = TestTree::mixed(scene.join("src"), seed, &[(6 << 20) + 5], 600);
+        let old = TestTree::mixed(scene.join("dst"), seed + 1, &[(6 << 20) + 7], 600);
         let copy = scene.join("dst");
         let before = found(old.path());
         let plan = FaultPlan::new(scene.join("plan"));

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use haul_testkit::lying_haul::welcome_of;
 use haul_testkit::process::joined;
 use haul_testkit::tree::list;
-use haul_testkit::{FaultPlan, Run, assert_same_tree, write_program};
+use haul_testkit::{CommandRun, FaultPlan, assert_same_tree, write_program};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::no_haul::PUT;
 use crate::scene::{HAUL, REMOTE, Scene, copy_haul, fault_shell, slash};
 use crate::sftp::plain;
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         bootstrap_sends_the_program_of_the_remote_architecture,
         bootstrap_sends_nothing_to_an_architecture_that_it_has_no_program_for,
@@ -49,16 +49,16 @@ fn record(program: &Path) {
 }
 
 /// A copy with `--bootstrap` by the program `haul` to a host that reports that it is a PDP-11.
-fn to_pdp11(scene: &Scene, haul: &Path, source: &Path, copy: &Path) -> Run {
+fn to_pdp11(scene: &Scene, haul: &Path, source: &Path, copy: &Path) -> CommandRun {
     program(&scene.join("tools/uname"), "echo Linux pdp11");
     to_host(scene, haul, source, copy)
 }
 
 /// A copy with `--bootstrap` by the program `haul` to a host with the programs in `tools`.
-fn to_host(scene: &Scene, haul: &Path, source: &Path, copy: &Path) -> Run {
+fn to_host(scene: &Scene, haul: &Path, source: &Path, copy: &Path) -> CommandRun {
     let tools = scene.join("tools");
     let plan = FaultPlan::new(scene.join("plan"));
-    Run::new(haul, scene.tag())
+    CommandRun::new(haul, scene.tag())
         .env("HOME", scene.home())
         .env("XDG_STATE_HOME", scene.home().join("state"))
         .env("PATH", joined(&[tools.as_os_str().as_bytes(), b":/usr/bin:/bin"]))

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::Command;
 
 use haul_testkit::needs::{on_path, tool};
-use haul_testkit::{FaultPlan, Run, Tree};
+use haul_testkit::{CommandRun, FaultPlan, TestTree};
 
 use crate::scene::{HAUL, Scene, Way, events, slash};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         every_line_of_json_is_of_a_documented_kind,
         every_entry_is_told_of_once,
@@ -24,8 +24,8 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-fn source(scene: &Scene) -> Tree {
-    Tree::mixed(scene.join("src"), 40, &[9 << 20], 50)
+fn source(scene: &Scene) -> TestTree {
+    TestTree::mixed(scene.join("src"), 40, &[9 << 20], 50)
 }
 
 fn every_line_of_json_is_of_a_documented_kind() {
@@ -139,11 +139,11 @@ fn every_command_has_help() {
         &["hash", "--help"],
         &["--version"],
     ] {
-        let run = Run::new(HAUL, scene.tag()).args(words).finish().expect_success();
+        let run = CommandRun::new(HAUL, scene.tag()).args(words).finish().expect_success();
         assert!(!run.stdout.is_empty() && run.stderr.is_empty(), "{run}");
         assert!(run.out().lines().all(|line| line.chars().count() <= 120), "{run}");
     }
-    let help = Run::new(HAUL, scene.tag()).arg("--help").finish().out();
+    let help = CommandRun::new(HAUL, scene.tag()).arg("--help").finish().out();
     assert!(!help.contains("agent"), "the remote end is no command for people");
 }
 
@@ -176,7 +176,7 @@ fn an_output_that_nobody_reads_does_not_stop_the_run() {
     let source = source(&scene);
     let copy = scene.join("dst");
     let script = r#""$0" copy --json "$1/" "$2/" | true; exit "${PIPESTATUS[0]}""#;
-    let run = Run::new("bash", scene.tag()).args(["-c", script, HAUL]).arg(source.path()).arg(&copy);
+    let run = CommandRun::new("bash", scene.tag()).args(["-c", script, HAUL]).arg(source.path()).arg(&copy);
     let _ = run.finish().expect_success();
     haul_testkit::assert_same_tree(source.path(), &copy);
 }

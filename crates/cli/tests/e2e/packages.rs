@@ -9,9 +9,9 @@ use haul_testkit::{Need, assert_same_tree};
 
 use crate::scene::{HAUL, Scene, slash};
 use crate::sftp::plain;
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![the_nightly_sync_of_the_unit_runs, the_packages_agree_with_the_workspace];
     all.extend(cases![Need::Program("systemd-analyze"); the_units_are_valid_and_confined]);
     all

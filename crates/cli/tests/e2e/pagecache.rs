@@ -6,13 +6,13 @@ use std::process::Command;
 
 use haul_testkit::needs::tool;
 use haul_testkit::tree::list;
-use haul_testkit::{FileSystem, Mount, Need, Tree, assert_same_tree};
+use haul_testkit::{FileSystem, Need, TestMount, TestTree, assert_same_tree};
 use rustix::fs::Advice;
 
 use crate::scene::{Scene, Way, slash};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::LoopMounts, Need::Program("fincore");
         pages_of_copied_files_leave_the_cache_and_earlier_ones_stay
@@ -39,8 +39,8 @@ fn forget(dir: &Path) {
 fn pages_of_copied_files_leave_the_cache_and_earlier_ones_stay() {
     const MIB: u64 = 1 << 20;
     let scene = Scene::new();
-    let disk = Mount::new(FileSystem::Ext4, 400 * MIB);
-    let source = Tree::mixed(disk.join("src"), 70, &[40 * MIB + 5, 9 * MIB], 300);
+    let disk = TestMount::new(FileSystem::Ext4, 400 * MIB);
+    let source = TestTree::mixed(disk.join("src"), 70, &[40 * MIB + 5, 9 * MIB], 300);
     source.file("in use/huge", 12 * MIB);
     source.file("in use/small", 100_000);
     for way in [Way::Local, Way::Push] {

@@ -7,13 +7,13 @@ use std::process::Command;
 use haul_testkit::needs::tool;
 use haul_testkit::pam::CODE_WORDS;
 use haul_testkit::terminal::Terminal;
-use haul_testkit::{Care, Need, Secrets, Sshd, Tree, tree_differences};
+use haul_testkit::{Care, Need, Secrets, Sshd, TestTree, tree_differences};
 
 use crate::questions::{asking, done, haul, trees};
 use crate::scene::{HAUL, Scene, slash};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Program("script"), Need::Pam;
         a_password_and_a_second_factor_are_asked_for,
@@ -34,14 +34,14 @@ const BY_PASSWORD: &str = "'s password:";
 const BY_KEYBOARD: &str = "Password:";
 
 /// A scene with a server that asks.
-struct Asked {
+struct PasswordScene {
     scene: Scene,
     server: Sshd,
-    source: Tree,
+    source: TestTree,
     copy: PathBuf,
 }
 
-impl Asked {
+impl PasswordScene {
     fn new(secrets: &Secrets) -> Self {
         let scene = Scene::new();
         let server = Sshd::start_asking(scene.tag(), secrets);
@@ -86,7 +86,7 @@ fn times(screen: &str, words: &str) -> usize {
 }
 
 fn a_password_and_a_second_factor_are_asked_for() {
-    let asked = Asked::new(&BOTH);
+    let asked = PasswordScene::new(&BOTH);
     let mut terminal = asked.copy("");
     terminal.wait_for(BY_PASSWORD);
     terminal.assert_stays(BY_PASSWORD);
@@ -102,7 +102,7 @@ fn a_password_and_a_second_factor_are_asked_for() {
 }
 
 fn a_wrong_answer_is_asked_for_again() {
-    let asked = Asked::new(&BOTH);
+    let asked = PasswordScene::new(&BOTH);
     let mut terminal = asked.copy("");
     for (question, answer) in [(BY_PASSWORD, PASSWORD), (BY_KEYBOARD, CODE)] {
         terminal.wait_for(question);
@@ -119,7 +119,7 @@ fn a_wrong_answer_is_asked_for_again() {
 
 fn three_wrong_passwords_are_exit_4_and_one_line() {
     for (secrets, question) in [(&ONE, BY_KEYBOARD), (&BOTH, BY_PASSWORD)] {
-        let asked = Asked::new(secrets);
+        let asked = PasswordScene::new(secrets);
         let mut terminal = asked.copy("");
         for count in 1..=3 {
             terminal.wait_for_lines(question, count);
@@ -142,9 +142,9 @@ fn the_question_comes_once_for_all_connections() {
         ("127.0.0.1:", "--transport tls --streams 4", "around ssh"),
         ("sftp://127.0.0.1", "--streams 4 --bwlimit 2M", through_first),
     ] {
-        let asked = Asked::new(&ONE);
+        let asked = PasswordScene::new(&ONE);
         // It takes so long that more connections are tried.
-        let source = Tree::mixed(asked.scene.join("more"), 21, &[4 << 20, 3 << 20], 30);
+        let source = TestTree::mixed(asked.scene.join("more"), 21, &[4 << 20, 3 << 20], 30);
         let (from, to) = (source.path().display(), asked.copy.display());
         let mut terminal = asked.run(&format!("copy --remote-haul {HAUL} {words} {from}/ {remote}{to}/"));
         terminal.wait_for(BY_KEYBOARD);
@@ -162,7 +162,7 @@ fn the_question_comes_once_for_all_connections() {
 }
 
 fn two_remote_ends_ask_one_after_the_other() {
-    let asked = Asked::new(&ONE);
+    let asked = PasswordScene::new(&ONE);
     let user = tool(Command::new("id").arg("-un"));
     let mut terminal = asked.run(&format!(
         "copy --remote-haul {HAUL} 127.0.0.1:{}/ {}@127.0.0.1:{}/",

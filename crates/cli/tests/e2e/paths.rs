@@ -8,12 +8,12 @@ use std::process::Command;
 
 use haul_testkit::process::joined;
 use haul_testkit::tree::{list, set_time};
-use haul_testkit::{Need, Run, Scratch, Tree, assert_same_tree, differences, needs};
+use haul_testkit::{CommandRun, Need, Scratch, TestTree, assert_same_tree, differences, needs};
 
 use crate::scene::{HAUL, Scene, WAYS, Way, slash};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         sources_and_destinations_mean_the_same_as_to_rsync,
         several_sources_into_a_file_are_refused,
@@ -29,8 +29,8 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// The entries before a copy: sources of each kind, and destinations of each kind.
-fn ground(root: &Path) -> Tree {
-    let tree = Tree::new(root, 9);
+fn ground(root: &Path) -> TestTree {
+    let tree = TestTree::new(root, 9);
     tree.file("folder/one", 10);
     tree.file("folder/below/two", 5 << 20);
     tree.dir("folder/empty");
@@ -190,7 +190,7 @@ fn a_remote_path_may_hold_any_byte() {
     ];
     let scene = Scene::new();
     let home = in_login_home();
-    let source = Tree::mixed(scene.join("src"), 2, &[5 << 20], 3);
+    let source = TestTree::mixed(scene.join("src"), 2, &[5 << 20], 3);
     for name in names {
         let remote = home.join(OsStr::from_bytes(name));
         let short = home.path().file_name().unwrap();
@@ -244,7 +244,7 @@ fn a_host_may_be_an_alias_of_ssh_config() {
     source.file("file", 100);
     let config = scene.sshd().client_config("my-alias");
     let there = joined(&[b"my-alias:", scene.join("dst").as_os_str().as_bytes()]);
-    let run: Run =
+    let run: CommandRun =
         scene.haul("copy").args(["-e", &format!("ssh -F {}", config.display()), "--remote-haul", HAUL]);
     let _ = run.arg(slash(source.path())).arg(there).finish().expect_success();
     assert_same_tree(source.path(), &scene.join("dst"));

@@ -8,16 +8,17 @@ use std::time::Duration;
 use haul_testkit::needs::tool;
 use haul_testkit::process::{kill, signal, tagged, wait_until};
 use haul_testkit::{
-    Direction, Fault, FaultPlan, Finished, LongLink, Need, Run, Running, Which, content, write_program,
+    ByteDirection, CommandRun, FaultPlan, Finished, LinkFault, LongLink, Need, Running, Which, content,
+    write_program,
 };
 use rustix::process::Signal;
 
 use crate::scene::{HAUL, REMOTE, Scene, events, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
 const SLICE: u64 = 4 << 20;
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         a_stream_of_any_length_arrives,
         a_stream_arrives_over_a_long_link,
@@ -44,16 +45,16 @@ pub(crate) fn cases() -> Vec<Case> {
 
 /// Where the program is that writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum From {
+enum WriterPlace {
     Here,
     There,
 }
 
-const BOTH: [From; 2] = [From::Here, From::There];
+const BOTH: [WriterPlace; 2] = [WriterPlace::Here, WriterPlace::There];
 
-impl From {
+impl WriterPlace {
     /// The words of the command line.
-    fn words(self, run: Run, host: &str, producer: &str, consumer: &str) -> Run {
+    fn words(self, run: CommandRun, host: &str, producer: &str, consumer: &str) -> CommandRun {
         match self {
             Self::Here => run.args([host, "--into", consumer, "--", producer]),
             Self::There => run.args(["--from", host, producer, "--into", consumer]),
@@ -61,11 +62,11 @@ impl From {
     }
 
     /// A pipe through a shell that does no login.
-    fn plain(self, scene: &Scene, producer: &str, consumer: &str) -> Run {
+    fn plain(self, scene: &Scene, producer: &str, consumer: &str) -> CommandRun {
         self.through(scene, &FaultPlan::new(scene.join("plan")), producer, consumer)
     }
 
-    fn through(self, scene: &Scene, plan: &FaultPlan, producer: &str, consumer: &str) -> Run {
+    fn through(self, scene: &Scene, plan: &FaultPlan, producer: &str, consumer: &str) -> CommandRun {
         self.words(scene.haul_fault("pipe", plan), REMOTE, producer, consumer)
     }
 }
@@ -210,8 +211,8 @@ fn standard_error_of_both_programs_is_shown() {
         let producer = "printf 'one\\033[2J\\ntwo' >&2; echo data";
         let run = from.plain(&scene, producer, "cat > /dev/null; echo three >&2").finish().expect_success();
         let (first, second) = match from {
-            From::Here => ("haul: bash: ".to_owned(), format!("haul: {REMOTE}: bash: ")),
-            From::There => (format!("haul: {REMOTE}: bash: "), "haul: bash: ".to_owned()),
+            WriterPlace::Here => ("haul: bash: ".to_owned(), format!("haul: {REMOTE}: bash: ")),
+            WriterPlace::There => (format!("haul: {REMOTE}: bash: "), "haul: bash: ".to_owned()),
         };
         let (first, second) = (first.replace("bash", "printf"), second.replace("bash", "cat"));
         for line in [format!("{first}one\\x1b[2J\n"), format!("{first}two\n"), format!("{second}three\n")] {
@@ -237,7 +238,7 @@ fn a_consumer_that_reads_slowly_is_waited_for_in_bounded_memory() {
 }
 
 /// A pipe in the middle of its stream, which has reached the consumer, and whose producer waits.
-fn halted(scene: &Scene, from: From) -> (Running, PathBuf) {
+fn halted(scene: &Scene, from: WriterPlace) -> (Running, PathBuf) {
     let (consumer, got, end) = saving(scene);
     let mut run = from.plain(scene, "head -c 30000000 /dev/urandom; exec sleep 600", &consumer).start();
     run.wait_until("some of it has arrived", || fs::metadata(&got).is_ok_and(|got| got.len() > 20_000_000));
@@ -250,7 +251,7 @@ fn killing_haul_ends_both_programs_without_an_end_of_input() {
         let (run, end) = halted(&scene, from);
         kill(run.pid());
         let _ = run.finish();
-        if from == From::Here {
+        if from == WriterPlace::Here {
             // A program here that writes is told by its next write.
             let mut left = Vec::new();
             wait_until("only the producer is left, and writes no more", Duration::from_secs(20), || {
@@ -294,12 +295,14 @@ fn an_interrupted_pipe_ends_both_programs() {
 }
 
 fn a_cut_connection_costs_a_retry() {
-    for (from, direction) in [(From::Here, Direction::Up), (From::There, Direction::Down)] {
+    for (from, direction) in
+        [(WriterPlace::Here, ByteDirection::Up), (WriterPlace::There, ByteDirection::Down)]
+    {
         let scene = Scene::new();
         let bytes = file(&scene, "src", 60_000_000);
         let (consumer, got, end) = saving(&scene);
         let plan = [1_u32, 2, 3].into_iter().fold(FaultPlan::new(scene.join("plan")), |plan, which| {
-            plan.with(Which::Only(which), direction, Fault::Cut(9_000_000))
+            plan.with(Which::Only(which), direction, LinkFault::Cut(9_000_000))
         });
         let run = scene.haul_fault("pipe", &plan).args(["--compress", "none", "--streams", "2"]);
         let run = from.words(run, REMOTE, &cat(&scene.join("src")), &consumer);
@@ -310,7 +313,9 @@ fn a_cut_connection_costs_a_retry() {
 }
 
 fn a_flipped_byte_never_reaches_the_consumer() {
-    for (from, direction) in [(From::Here, Direction::Up), (From::There, Direction::Down)] {
+    for (from, direction) in
+        [(WriterPlace::Here, ByteDirection::Up), (WriterPlace::There, ByteDirection::Down)]
+    {
         let scene = Scene::new();
         let bytes = file(&scene, "src", 30_000_000);
         let (consumer, got, end) = saving(&scene);
@@ -319,13 +324,13 @@ fn a_flipped_byte_never_reaches_the_consumer() {
             from.words(run, REMOTE, &cat(&scene.join("src")), &consumer).finish()
         };
         let once = FaultPlan::new(scene.join("once"));
-        let once = once.with(Which::Only(1), direction, Fault::Flip(6_000_000));
+        let once = once.with(Which::Only(1), direction, LinkFault::Flip(6_000_000));
         let _ = run(&once).expect_success();
         assert!(fs::read(&got).unwrap() == bytes && end.exists() && once.flipped() > 0, "{from:?}");
         fs::remove_file(&end).unwrap();
         // Each connection damages its first slice.
         let always = FaultPlan::new(scene.join("always"));
-        let run: Finished = run(&always.with(Which::All, direction, Fault::Flip(2_000_000)));
+        let run: Finished = run(&always.with(Which::All, direction, LinkFault::Flip(2_000_000)));
         let got = fs::read(&got).unwrap();
         assert!(bytes.starts_with(&got), "{from:?}: {run}");
         assert_eq!(run.code() == Some(0), end.exists() && got == bytes, "{from:?}: {run}");
@@ -365,7 +370,7 @@ fn json_stays_json_whatever_the_programs_print() {
     }
     // Otherwise the program here shares the standard output of haul.
     let scene = Scene::new();
-    let run = From::There.plain(&scene, "echo data", "cat").finish().expect_success();
+    let run = WriterPlace::There.plain(&scene, "echo data", "cat").finish().expect_success();
     assert_eq!(run.out(), "data\n");
 }
 
@@ -401,7 +406,7 @@ fn a_command_that_is_no_pipe_is_refused_in_one_line() {
     // A host without haul runs no programs for it.
     let shell = scene.sshd().shell();
     let run = scene.haul("pipe").args(["-e", &shell, "--remote-haul", "/no/haul"]);
-    let run = From::Here.words(run, scene.sshd().host(), "echo x", "cat").finish();
+    let run = WriterPlace::Here.words(run, scene.sshd().host(), "echo x", "cat").finish();
     assert!(run.code() == Some(4) && run.err().contains("haul"), "{run}");
 }
 
@@ -418,8 +423,8 @@ fn a_login_confined_to_a_folder_runs_no_programs() {
         let touch = format!("cat > {}", marker.display());
         let there = format!("echo x; : > {}", marker.display());
         let run = match from {
-            From::Here => from.words(run, "host", "echo x", &touch),
-            From::There => from.words(run, "host", &there, "cat"),
+            WriterPlace::Here => from.words(run, "host", "echo x", &touch),
+            WriterPlace::There => from.words(run, "host", &there, "cat"),
         };
         let run = run.finish().expect_code(1);
         assert!(run.err().contains("runs no programs"), "{from:?}: {run}");

@@ -7,13 +7,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use haul_testkit::tree::list;
-use haul_testkit::{Finished, Need, Tree, assert_same_tree};
+use haul_testkit::{Finished, Need, TestTree, assert_same_tree};
 use serde_json::Value;
 
 use crate::scene::{Scene, Way, events, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![Need::Root; the_parts_together_are_the_whole_tree_once];
     all.extend(cases![
         the_figures_of_a_tree_are_those_of_the_disk_at_both_ends,
@@ -33,7 +33,7 @@ fn planned(run: &Finished) -> Value {
 
 fn the_figures_of_a_tree_are_those_of_the_disk_at_both_ends() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 60, &[5 << 20, 3 << 20], 250);
+    let source = TestTree::mixed(scene.join("src"), 60, &[5 << 20, 3 << 20], 250);
     source.sparse("sparse", 40 << 20, &[0..1 << 19, 1 << 19..1 << 20]);
     source.dir("deep/er/and/deeper");
     source.link("link", "sparse");
@@ -77,7 +77,7 @@ fn names(path: &Path) -> Vec<PathBuf> {
 
 fn the_parts_together_are_the_whole_tree_once() {
     let scene = Scene::new();
-    let source = Tree::hard(scene.join("src"), 61);
+    let source = TestTree::hard(scene.join("src"), 61);
     source.many("many", 1500, 0..3000);
     let prefix = scene.join("part");
     let run = scene.haul("plan").args(["--json", "-0", "--parts", "4", "--lists"]).arg(&prefix);

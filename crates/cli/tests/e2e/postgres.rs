@@ -9,12 +9,12 @@ use std::time::Duration;
 use haul_testkit::needs::{is_root, postgres_bin, tool};
 use haul_testkit::process::{signal, wait_until};
 use haul_testkit::store::endpoint;
-use haul_testkit::{Need, Proxy, Scratch, Trouble};
+use haul_testkit::{Need, Proxy, ProxyTrouble, Scratch};
 
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Postgres, Need::Program("weed"), Need::Program("rclone");
         a_server_starts_on_a_backup_as_tar_that_went_through_an_object_store,
@@ -42,14 +42,14 @@ pub(crate) fn hand_over(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
 }
 
-/// A server on a socket of its own. Ended in order by [`Server::stop`], else killed on drop.
-struct Server {
+/// A server on a socket of its own. Ended in order by [`PostgresServer::stop`], else killed on drop.
+struct PostgresServer {
     child: Child,
     // The path of a socket must be short.
     run: Scratch,
 }
 
-impl Server {
+impl PostgresServer {
     fn start(data: &Path) -> Self {
         let run = Scratch::new();
         fs::set_permissions(run.path(), fs::Permissions::from_mode(0o777)).unwrap();
@@ -101,7 +101,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for PostgresServer {
     fn drop(&mut self) {
         // Its processes end when it does: at once, not in order.
         if matches!(self.child.try_wait(), Ok(None)) {
@@ -112,18 +112,18 @@ impl Drop for Server {
 }
 
 /// A folder in the scene for a server's data.
-fn folder(bucket: &Bucket, name: &str) -> PathBuf {
+fn folder(bucket: &TestBucket, name: &str) -> PathBuf {
     let path = bucket.scene.join(name);
     fs::create_dir(&path).unwrap();
     path
 }
 
 fn a_server_starts_on_a_backup_as_tar_that_went_through_an_object_store() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let data = folder(&bucket, "data");
     hand_over(&data);
     tool(program("initdb").args(["--no-sync", "-A", "trust", "-U", "postgres", "-D"]).arg(&data));
-    let server = Server::start(&data);
+    let server = PostgresServer::start(&data);
     server.query(
         "create table huge as select g as id, md5(g::text) as digest, repeat(md5((g * 7)::text), 10) as filler \
          from generate_series(1, 100000) g",
@@ -148,7 +148,7 @@ fn a_server_starts_on_a_backup_as_tar_that_went_through_an_object_store() {
 
     // The network is cut once for each part, and it goes on.
     let cut = Proxy::start(endpoint(), |request, before| {
-        (request.part().is_some() && before == 0).then_some(Trouble::CutContent(500_000))
+        (request.part().is_some() && before == 0).then_some(ProxyTrouble::CutContent(500_000))
     });
     let run = bucket.through(&cut, "put").args([&bucket.at("pg.tar"), "--", &backup]).finish();
     let run = run.expect_success();
@@ -170,7 +170,7 @@ fn a_server_starts_on_a_backup_as_tar_that_went_through_an_object_store() {
     tool(std::process::Command::new("diff").arg("-r").arg(&restored).arg(&unpacked));
     tool(std::process::Command::new(postgres_bin().unwrap().join("pg_verifybackup")).arg(&unpacked));
     hand_over(&restored);
-    let server = Server::start(&restored);
+    let server = PostgresServer::start(&restored);
     assert_eq!(server.checksums(), before);
     server.stop();
 }

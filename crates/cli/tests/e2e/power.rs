@@ -15,11 +15,11 @@ use haul_testkit::{
     CrashDisk, DiskCounts, DiskFault, DiskOp, FileSystem, Finished, Keep, Random, Running, Trigger, content,
 };
 
-use crate::Case;
-use crate::crash::{Bench, NEEDS, Verdict, brief, file_systems, lines, seeds, success};
+use crate::TestCase;
+use crate::crash::{CrashScene, NEEDS, RoundFailures, brief, file_systems, lines, seeds, success};
 use crate::scene::Way;
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let all: &[(&str, fn())] = &[
         ("power::the_disk_keeps_synced_data_and_loses_the_rest", disk_works),
         ("power::a_copy_is_right_after_a_cut", || try_all(&COPY)),
@@ -31,11 +31,11 @@ pub(crate) fn cases() -> Vec<Case> {
         ("power::a_sync_that_removes_is_right_after_a_cut", || try_all(&SYNC)),
         ("power::a_remote_destination_is_right_after_a_cut", || try_all(&PUSH)),
     ];
-    all.iter().map(|(name, run)| Case::new(name, NEEDS, *run)).collect()
+    all.iter().map(|(name, run)| TestCase::new(name, NEEDS, *run)).collect()
 }
 
 /// A command to run while the power is cut.
-struct Shape {
+struct PowerCutCommand {
     name: &'static str,
     word: &'static str,
     options: &'static [&'static str],
@@ -52,7 +52,7 @@ struct Shape {
     marked_last: bool,
 }
 
-const COPY: Shape = Shape {
+const COPY: PowerCutCommand = PowerCutCommand {
     name: "copy",
     word: "copy",
     options: &[],
@@ -63,14 +63,21 @@ const COPY: Shape = Shape {
     stirred: false,
     marked_last: false,
 };
-const RESUMED: Shape = Shape { name: "resumed", resumed: true, ..COPY };
-const NO_FSYNC: Shape =
-    Shape { name: "no-fsync", options: &["--no-fsync"], durable: false, stirred: true, ..COPY };
-const IN_PLACE: Shape =
-    Shape { name: "inplace", options: &["--inplace"], old: true, marked_last: true, word: "sync", ..COPY };
-const DELTA: Shape = Shape { name: "delta", options: &["--delta", "on"], old: true, word: "sync", ..COPY };
-const SYNC: Shape = Shape { name: "sync", word: "sync", old: true, ..COPY };
-const PUSH: Shape = Shape { name: "push", way: Way::Push, ..COPY };
+const RESUMED: PowerCutCommand = PowerCutCommand { name: "resumed", resumed: true, ..COPY };
+const NO_FSYNC: PowerCutCommand =
+    PowerCutCommand { name: "no-fsync", options: &["--no-fsync"], durable: false, stirred: true, ..COPY };
+const IN_PLACE: PowerCutCommand = PowerCutCommand {
+    name: "inplace",
+    options: &["--inplace"],
+    old: true,
+    marked_last: true,
+    word: "sync",
+    ..COPY
+};
+const DELTA: PowerCutCommand =
+    PowerCutCommand { name: "delta", options: &["--delta", "on"], old: true, word: "sync", ..COPY };
+const SYNC: PowerCutCommand = PowerCutCommand { name: "sync", word: "sync", old: true, ..COPY };
+const PUSH: PowerCutCommand = PowerCutCommand { name: "push", way: Way::Push, ..COPY };
 
 /// Cuts per file system where nobody asks for more.
 const ROUNDS: u64 = 1;
@@ -110,7 +117,7 @@ fn disk_works() {
 /// After `--no-fsync` and a cut, a file of the right size and time may hold zeros: it does not count as copied.
 fn not_certified() {
     for kind in file_systems() {
-        let mut bench = Bench::new(kind);
+        let mut bench = CrashScene::new(kind);
         let mut run = bench.run(Way::Local, "copy", &["--no-fsync", "--bwlimit", "8M"]).start();
         let middle = bench.target().join("middle");
         let end = Instant::now() + Duration::from_secs(60);
@@ -154,14 +161,14 @@ fn not_certified() {
     }
 }
 
-fn try_all(shape: &Shape) {
+fn try_all(shape: &PowerCutCommand) {
     for kind in file_systems() {
-        let mut bench = Bench::new(kind);
+        let mut bench = CrashScene::new(kind);
         if shape.old {
             bench.begin_with_the_old();
         }
         let seeds = seeds(ROUNDS);
-        let mut verdict = Verdict::new(format!("power cuts, {} on {kind:?}", shape.name));
+        let mut verdict = RoundFailures::new(format!("power cuts, {} on {kind:?}", shape.name));
         let normal = undisturbed(&mut bench, shape);
         for seed in seeds {
             let result = round(&mut bench, shape, seed, &normal, &mut verdict);
@@ -178,7 +185,7 @@ struct Normal {
 }
 
 /// Runs it without a cut; all that it reports as copied must be there if the power goes right after it.
-fn undisturbed(bench: &mut Bench, shape: &Shape) -> Normal {
+fn undisturbed(bench: &mut CrashScene, shape: &PowerCutCommand) -> Normal {
     bench.disk.restore();
     let (before, begun) = (bench.disk.counts(), Instant::now());
     let run = bench.run(shape.way, shape.word, shape.options).finish().expect_success();
@@ -199,11 +206,11 @@ fn undisturbed(bench: &mut Bench, shape: &Shape) -> Normal {
 }
 
 fn round(
-    bench: &mut Bench,
-    shape: &Shape,
+    bench: &mut CrashScene,
+    shape: &PowerCutCommand,
     seed: u64,
     normal: &Normal,
-    verdict: &mut Verdict,
+    verdict: &mut RoundFailures,
 ) -> Result<(), String> {
     let mut random = Random::new(seed);
     bench.disk.restore();
@@ -258,7 +265,7 @@ fn round(
     bench.differs().map_err(|why| told(format!("the next run exits with 0, and {why}: {}\n", brief(&next))))
 }
 
-fn wait_for_cut(bench: &Bench, run: &mut Running, moment: Option<Duration>, keep: Keep) {
+fn wait_for_cut(bench: &CrashScene, run: &mut Running, moment: Option<Duration>, keep: Keep) {
     let begun = Instant::now();
     while run.is_running() && !bench.disk.is_cut() {
         if moment.is_some_and(|moment| begun.elapsed() >= moment) {
@@ -269,7 +276,7 @@ fn wait_for_cut(bench: &Bench, run: &mut Running, moment: Option<Duration>, keep
 }
 
 /// Ends the run and its processes, as a power cut does.
-fn end(bench: &Bench, shape: &Shape, run: Running, machine_goes: bool) -> Finished {
+fn end(bench: &CrashScene, shape: &PowerCutCommand, run: Running, machine_goes: bool) -> Finished {
     if machine_goes {
         agents(bench.scene.tag()).into_iter().for_each(kill);
     }
@@ -283,7 +290,7 @@ fn end(bench: &Bench, shape: &Shape, run: Running, machine_goes: bool) -> Finish
 }
 
 /// An earlier run, killed half way.
-fn half_a_run(bench: &Bench, shape: &Shape, random: &mut Random, normal: &Normal) {
+fn half_a_run(bench: &CrashScene, shape: &PowerCutCommand, random: &mut Random, normal: &Normal) {
     let mut run = bench.run(shape.way, shape.word, &["--bwlimit", "40M"]).start();
     let end = Instant::now() + normal.time + Duration::from_millis(random.between(100, 900));
     while run.is_running() && Instant::now() < end {

@@ -6,17 +6,17 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use haul_slowfs::{Mount, Options};
+use haul_slowfs::{MountOptions, SlowMount};
 use haul_testkit::needs::tool;
 use haul_testkit::tree::{list, set_time};
-use haul_testkit::{Need, Tree, assert_no_half_files};
+use haul_testkit::{Need, TestTree, assert_no_half_files};
 
 use crate::scene::{HAUL, Scene, WAYS, Way, slash, summary};
 use crate::sftp;
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Root, Need::Program("rsync");
         metadata_that_is_left_out_stays_as_by_rsync,
@@ -52,7 +52,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 /// Entries with owners, modes, attributes and times of their own.
-fn source(scene: &Scene) -> Tree {
+fn source(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
     for (name, len, mode, owner) in [
         ("private", 100, 0o600, 5),
@@ -88,7 +88,7 @@ fn source(scene: &Scene) -> Tree {
 }
 
 /// A destination that has some of it already: the same, or of other content, with other metadata.
-fn destination(scene: &Scene, source: &Tree, name: &str) -> Tree {
+fn destination(scene: &Scene, source: &TestTree, name: &str) -> TestTree {
     let tree = scene.tree(name);
     for (name, mode) in [("same", 0o604), ("other", 0o604), ("old-big", 0o606), ("dir/file", 0o604)] {
         let content = if matches!(name, "same" | "dir/file") {
@@ -228,7 +228,7 @@ fn times_of_directories_and_links_are_left_as_by_rsync() {
         let scene = Scene::new();
         let source = source(&scene);
         source.link("new-link", "open");
-        let run = |to: &Tree| {
+        let run = |to: &TestTree| {
             let run = match way {
                 Some(way) => scene.copy(way, source.path(), to.path()),
                 None => sftp::push(&scene, source.path(), to.path()).args(["--no-acls", "--no-xattrs"]),
@@ -375,7 +375,7 @@ fn a_user_without_rights_has_nothing_to_do_the_second_time() {
 }
 
 fn a_store_records_only_metadata_that_is_taken_over() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let source = source(&bucket.scene);
     let all = ["--no-owner", "--no-group", "--no-perms", "--no-times", "--no-acls", "--no-xattrs"];
     let push = |prefix: &str, options: &[&str]| {
@@ -422,8 +422,11 @@ fn without_times_no_part_of_a_file_has_its_name_on_a_network_file_system() {
     fs::create_dir_all(&behind).unwrap();
     fs::create_dir_all(scene.join("mnt")).unwrap();
     let delay = Duration::from_millis(2);
-    let slow =
-        Mount::new(&behind, &scene.join("mnt"), Options { meta: delay, data: delay, ..Options::default() });
+    let slow = SlowMount::new(
+        &behind,
+        &scene.join("mnt"),
+        MountOptions { meta: delay, data: delay, ..MountOptions::default() },
+    );
     let slow = slow.unwrap();
     for part in 1..5 {
         let mut run = scene.copy(Way::Local, source.path(), &slow.join("dst")).arg("--no-times").start();

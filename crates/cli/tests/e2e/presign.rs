@@ -7,11 +7,11 @@ use haul_testkit::store::endpoint;
 use haul_testkit::{Finished, Need};
 use serde_json::json;
 
-use crate::provider::{At, Provider};
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::provider::{Provider, ProviderBucket};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Program("weed"), Need::Program("rclone"), Need::Program("curl"), Need::Program("aws");
         a_url_reads_or_writes_one_object,
@@ -57,7 +57,7 @@ fn check(get: &str, put: &str, headers: &[&str]) {
 }
 
 fn a_url_reads_or_writes_one_object() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let key = "a b/é+k";
     let _ = bucket.haul("put").args(["-q", &bucket.at(key)]).input("hello").finish().expect_success();
     let sign =
@@ -71,7 +71,7 @@ fn a_url_reads_or_writes_one_object() {
 }
 
 fn the_url_is_signed_as_by_the_aws_client() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let _ = bucket.haul("put").args(["-q", &bucket.at("k")]).input("hello").finish().expect_success();
     let ours = url_of(bucket.haul("presign").args(["--expires-in", "120", &bucket.at("k")]).finish());
     // For addresses other than its own, the first version of the client signs as before 2014.
@@ -98,7 +98,7 @@ fn the_url_is_signed_as_by_the_aws_client() {
 }
 
 fn wrong_times_are_refused() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     for time in ["8d", "0", "604801", "soon", "-1"] {
         let run =
             bucket.haul("presign").args(["--expires", time]).arg(bucket.at("k")).finish().expect_code(2);
@@ -110,7 +110,7 @@ fn wrong_times_are_refused() {
 }
 
 fn a_url_of_azure_reads_or_writes_one_object() {
-    let at = At::new(Provider::Azure);
+    let at = ProviderBucket::new(Provider::Azure);
     let key = "a b/k+1";
     let _ = at.haul("put").args(["-q", &at.at(key)]).input("hello").finish().expect_success();
     let sign = |words: &[&str], key: &str| url_of(at.haul("presign").args(words).arg(at.at(key)).finish());
@@ -134,7 +134,7 @@ open(dir+'/sig','wb').write(bytes.fromhex(s))
 subprocess.run(['openssl','dgst','-sha256','-verify',key,'-signature',dir+'/sig',dir+'/text'],check=True)";
 
 fn google_signs_with_a_private_key() {
-    let at = At::new(Provider::Google);
+    let at = ProviderBucket::new(Provider::Google);
     let run = at.haul("presign").arg(at.at("k")).finish().expect_code(2);
     assert!(run.err().contains("the private key of a service account"), "{run}");
     let dir = at.bucket.scene.tree("keys");

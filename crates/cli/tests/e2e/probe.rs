@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use haul_testkit::{FileSystem, Finished, Mount, Need, Run, Tree, assert_same_tree};
+use haul_testkit::{CommandRun, FileSystem, Finished, Need, TestMount, TestTree, assert_same_tree};
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::scene::{HAUL, Scene, WAYS, Way, events, slash};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         a_copy_is_measured_whichever_way_it_goes,
         the_command_that_it_names_makes_the_copy,
@@ -26,11 +26,11 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
-fn source(scene: &Scene) -> Tree {
-    Tree::mixed(scene.join("src"), 40, &[9 << 20, 5 << 20], 300)
+fn source(scene: &Scene) -> TestTree {
+    TestTree::mixed(scene.join("src"), 40, &[9 << 20, 5 << 20], 300)
 }
 
-fn probe(scene: &Scene, way: Way, source: &Tree, to: &Path) -> Run {
+fn probe(scene: &Scene, way: Way, source: &TestTree, to: &Path) -> CommandRun {
     scene.by(way, "probe", slash(source.path()), slash(to))
 }
 
@@ -120,7 +120,7 @@ fn the_command_that_it_names_makes_the_copy() {
     let found = line(&run, "probe");
     let command = found["run"].as_str().unwrap();
     let rest = command.strip_prefix("haul copy ").unwrap_or_else(|| panic!("{command}"));
-    let copied = Run::new("bash", scene.tag()).args(["-c", &format!("{HAUL} copy {rest}")]);
+    let copied = CommandRun::new("bash", scene.tag()).args(["-c", &format!("{HAUL} copy {rest}")]);
     let _ = copied.env("HOME", scene.home()).finish().expect_success();
     assert_same_tree(source.path(), &to);
 }
@@ -204,8 +204,10 @@ fn a_low_limit_on_open_files_is_found_at_either_end() {
     let scene = Scene::new();
     let source = source(&scene);
     let script = format!("ulimit -n 300; exec {HAUL} probe --doctor --json \"$@\"");
-    let here =
-        Run::new("sh", scene.tag()).args(["-c", &script, "sh"]).arg(source.path()).arg(scene.join("dst"));
+    let here = CommandRun::new("sh", scene.tag())
+        .args(["-c", &script, "sh"])
+        .arg(source.path())
+        .arg(scene.join("dst"));
     let run = here.finish().expect_code(1);
     assert_eq!(level(&run, "source", "open files"), "bad");
     let remote = scene.haul("probe").args(["-e", &scene.sshd().shell(), "--doctor", "--json"]);
@@ -232,7 +234,7 @@ fn too_little_space_is_found() {
     for way in [Way::Local, Way::Push] {
         let scene = Scene::new();
         let source = source(&scene);
-        let disk = Mount::new(FileSystem::Tmpfs, 10 << 20);
+        let disk = TestMount::new(FileSystem::Tmpfs, 10 << 20);
         let to = disk.join("dst");
         let doctor = || probe(&scene, way, &source, &to).arg("--doctor").finish();
         let run = doctor().expect_code(1);
@@ -249,7 +251,7 @@ fn too_little_space_is_found() {
 fn a_nearly_full_disk_is_not_written() {
     let scene = Scene::new();
     let source = source(&scene);
-    let disk = Mount::new(FileSystem::Tmpfs, 20 << 20);
+    let disk = TestMount::new(FileSystem::Tmpfs, 20 << 20);
     std::fs::write(disk.join("ballast"), vec![1; 19 << 20]).unwrap();
     let run = probe(&scene, Way::Push, &source, &disk.join("dst")).finish().expect_success();
     let found = line(&run, "probe");
@@ -261,11 +263,13 @@ fn a_nearly_full_disk_is_not_written() {
 
 fn a_low_soft_limit_on_open_files_is_raised() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 41, &[], 4000);
+    let source = TestTree::mixed(scene.join("src"), 41, &[], 4000);
     let to = scene.join("dst");
     let script = format!("ulimit -Sn 128; exec {HAUL} copy \"$@\"");
-    let run =
-        Run::new("sh", scene.tag()).args(["-c", &script, "sh"]).arg(slash(source.path())).arg(slash(&to));
+    let run = CommandRun::new("sh", scene.tag())
+        .args(["-c", &script, "sh"])
+        .arg(slash(source.path()))
+        .arg(slash(&to));
     let _ = run.finish().expect_success();
     assert_same_tree(source.path(), &to);
 }

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 
 use haul_testkit::needs::tool;
-use haul_testkit::store::{AZURE_ACCOUNT, AZURE_KEY, Request, azurite, endpoint};
-use haul_testkit::{Proxy, Run, Trouble};
+use haul_testkit::store::{AZURE_ACCOUNT, AZURE_KEY, HttpRequest, azurite, endpoint};
+use haul_testkit::{CommandRun, Proxy, ProxyTrouble};
 
-use crate::store::Bucket;
+use crate::store::TestBucket;
 
 /// Who runs a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +24,13 @@ pub(crate) enum Provider {
 pub(crate) const ALL: [Provider; 3] = [Provider::S3, Provider::Google, Provider::Azure];
 
 /// A bucket of its own at a provider, behind a proxy.
-pub(crate) struct At {
+pub(crate) struct ProviderBucket {
     pub(crate) provider: Provider,
-    pub(crate) bucket: Rc<Bucket>,
+    pub(crate) bucket: Rc<TestBucket>,
     pub(crate) proxy: Proxy,
 }
 
-impl At {
+impl ProviderBucket {
     pub(crate) fn new(provider: Provider) -> Self {
         Self::with(provider, |_| None)
     }
@@ -38,27 +38,27 @@ impl At {
     /// One that is there before anything is written to it.
     pub(crate) fn made(
         provider: Provider,
-        plan: impl Fn(&Request) -> Option<Trouble> + Send + Sync + 'static,
+        plan: impl Fn(&HttpRequest) -> Option<ProxyTrouble> + Send + Sync + 'static,
     ) -> Self {
-        let bucket = if provider == Provider::Azure { Bucket::missing() } else { Bucket::new() };
+        let bucket = if provider == Provider::Azure { TestBucket::missing() } else { TestBucket::new() };
         Self::over(provider, bucket, move |request, _| plan(request))
     }
 
     /// Parts whose first try `trouble` befalls.
     pub(crate) fn with(
         provider: Provider,
-        trouble: impl Fn(bool) -> Option<Trouble> + Send + Sync + 'static,
+        trouble: impl Fn(bool) -> Option<ProxyTrouble> + Send + Sync + 'static,
     ) -> Self {
-        let plan = move |request: &Request, before: usize| {
+        let plan = move |request: &HttpRequest, before: usize| {
             if before > 0 { None } else { trouble(request.writes_part()) }
         };
-        Self::over(provider, Bucket::new(), plan)
+        Self::over(provider, TestBucket::new(), plan)
     }
 
     fn over(
         provider: Provider,
-        bucket: Bucket,
-        plan: impl Fn(&Request, usize) -> Option<Trouble> + Send + Sync + 'static,
+        bucket: TestBucket,
+        plan: impl Fn(&HttpRequest, usize) -> Option<ProxyTrouble> + Send + Sync + 'static,
     ) -> Self {
         let proxy = proxy(provider, plan);
         if provider == Provider::Azure {
@@ -83,12 +83,12 @@ impl At {
     }
 
     /// The program with its first word, which knows this provider.
-    pub(crate) fn haul(&self, word: &str) -> Run {
+    pub(crate) fn haul(&self, word: &str) -> CommandRun {
         self.reach(self.bucket.haul(word))
     }
 
     /// The same run, which knows this provider too.
-    pub(crate) fn reach(&self, run: Run) -> Run {
+    pub(crate) fn reach(&self, run: CommandRun) -> CommandRun {
         let endpoint = self.proxy.endpoint();
         match self.provider {
             Provider::S3 => run.env("AWS_ENDPOINT_URL", endpoint),
@@ -122,7 +122,7 @@ impl At {
 
 fn proxy(
     provider: Provider,
-    plan: impl Fn(&Request, usize) -> Option<Trouble> + Send + Sync + 'static,
+    plan: impl Fn(&HttpRequest, usize) -> Option<ProxyTrouble> + Send + Sync + 'static,
 ) -> Proxy {
     match provider {
         Provider::S3 => Proxy::start(endpoint(), plan),

@@ -11,15 +11,15 @@ use std::time::Duration;
 use haul_testkit::needs::tool;
 use haul_testkit::process::{kill, wait_until};
 use haul_testkit::store::{AZURE_ACCOUNT, AZURE_KEY, endpoint, fake_gcs};
-use haul_testkit::{Need, Trouble};
+use haul_testkit::{Need, ProxyTrouble};
 use serde_json::Value;
 
-use crate::provider::{ALL, At, Provider, sas};
+use crate::provider::{ALL, Provider, ProviderBucket, sas};
 use crate::scene::{events, summary};
-use crate::store::{Bucket, requests};
-use crate::{Case, cases};
+use crate::store::{TestBucket, requests};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Program("weed"), Need::Program("rclone"), Need::Program("azurite-blob");
         streams_go_to_each_provider_and_come_back,
@@ -44,7 +44,7 @@ pub(crate) fn cases() -> Vec<Case> {
 
 fn streams_go_to_each_provider_and_come_back() {
     for provider in ALL {
-        let at = At::new(provider);
+        let at = ProviderBucket::new(provider);
         let (file, bytes) = at.bucket.file("content", 20_000_001);
         let run = at.haul("put").args(["--json", "--metadata", "host=db1", &at.at("small")]);
         let run = run.args(["--header", "Content-Type: text/x-dump"]).input("hello").finish();
@@ -81,7 +81,7 @@ fn streams_go_to_each_provider_and_come_back() {
 
 fn a_failure_makes_and_replaces_nothing_at_any_provider() {
     for provider in ALL {
-        let at = At::new(provider);
+        let at = ProviderBucket::new(provider);
         let put = |key: &str, words: &[&str]| at.haul("put").arg(at.at(key)).args(words);
         let _ = put("old", &[]).input("old").finish().expect_success();
         for key in ["old", "new"] {
@@ -99,11 +99,13 @@ fn a_failure_makes_and_replaces_nothing_at_any_provider() {
 
 fn a_killed_put_goes_on_at_each_provider() {
     for provider in ALL {
-        let at = At::new(provider);
+        let at = ProviderBucket::new(provider);
         let (file, bytes) = at.bucket.file("content", 40_000_000);
         let stalled = format!("head -c 30000000 {}; sleep 300", file.display());
         let mut run = at.haul("put").args([&at.at("x"), "--", "sh", "-c", &stalled]).start();
-        run.wait_until("parts are sent", || at.proxy.done(haul_testkit::store::Request::writes_part) == 3);
+        run.wait_until("parts are sent", || {
+            at.proxy.done(haul_testkit::store::HttpRequest::writes_part) == 3
+        });
         kill(run.pid());
         assert!(run.finish().was_killed());
         assert!(at.names().is_empty(), "{provider:?}");
@@ -119,7 +121,7 @@ fn a_killed_put_goes_on_at_each_provider() {
 
 fn a_flipped_byte_is_sent_again_at_each_provider() {
     for provider in ALL {
-        let at = At::with(provider, |part| part.then_some(Trouble::FlipContent(12_345)));
+        let at = ProviderBucket::with(provider, |part| part.then_some(ProxyTrouble::FlipContent(12_345)));
         let (file, bytes) = at.bucket.file("content", 20_000_000);
         let run = at.haul("put").args(["--json", &at.at("x"), "--", "cat"]).arg(&file).finish();
         let summary = summary(&run.expect_success());
@@ -132,7 +134,7 @@ fn a_flipped_byte_is_sent_again_at_each_provider() {
 
 fn objects_are_listed_and_removed_at_each_provider() {
     for provider in ALL {
-        let at = At::new(provider);
+        let at = ProviderBucket::new(provider);
         for key in ["a/one", "a/b/two", "a/b/thr ee+%", "c"] {
             let _ = at.haul("put").arg(at.at(key)).input(key).finish().expect_success();
         }
@@ -162,12 +164,12 @@ fn options_that_a_provider_lacks_are_refused() {
         (Provider::Azure, &["--metadata", "a-b=c"]),
         (Provider::Azure, &["--header", "expires: 1"]),
     ] {
-        let at = At::new(provider);
+        let at = ProviderBucket::new(provider);
         let run = at.haul("put").args(words).arg(at.at("x")).input("x").finish().expect_code(2);
         assert!(run.err().contains("Azure") || run.err().contains("Google"), "{run}");
         assert!(at.names().is_empty());
     }
-    let at = At::new(Provider::Azure);
+    let at = ProviderBucket::new(Provider::Azure);
     let run = at.haul("rm").args(["--incomplete", &at.at("")]).finish().expect_code(2);
     assert!(run.err().contains("for a week"), "{run}");
     let tagged = at.haul("put").args(["--tag", "a b=c", "--storage-class", "Cool", &at.at("x")]);
@@ -177,7 +179,7 @@ fn options_that_a_provider_lacks_are_refused() {
 }
 
 fn azure_is_asked_by_key_signature_or_connection_string() {
-    let at = At::new(Provider::Azure);
+    let at = ProviderBucket::new(Provider::Azure);
     let url = format!("{}/{AZURE_ACCOUNT}", at.proxy.endpoint());
     let string = format!("AccountName={AZURE_ACCOUNT};AccountKey={AZURE_KEY};BlobEndpoint={url}");
     let with = |pairs: &[(&str, &str)]| {
@@ -195,7 +197,7 @@ fn azure_is_asked_by_key_signature_or_connection_string() {
 }
 
 fn google_is_asked_with_a_token() {
-    let at = At::new(Provider::Google);
+    let at = ProviderBucket::new(Provider::Google);
     let key = at.bucket.scene.join("key.pem");
     tool(Command::new("openssl").args(["genpkey", "-algorithm", "RSA", "-out"]).arg(&key));
     let account = serde_json::json!({
@@ -224,7 +226,7 @@ fn google_is_asked_with_a_token() {
 }
 
 fn objects_of_others_at_google_are_read_listed_and_removed() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let (name, server) = (bucket.name(), format!("http://{}", fake_gcs()));
     let body = format!("{{\"name\":\"{name}\"}}");
     let url = format!("{server}/storage/v1/b");
@@ -271,7 +273,7 @@ fn answering(content: String) -> (String, std::sync::Arc<std::sync::Mutex<Vec<St
 }
 
 fn a_named_profile_counts_alone() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let (key, secret) = (haul_testkit::store::ACCESS_KEY, haul_testkit::store::SECRET_KEY);
     let home = bucket.scene.join("login");
     std::fs::create_dir_all(home.join(".aws")).unwrap();
@@ -298,7 +300,7 @@ fn a_named_profile_counts_alone() {
 }
 
 fn public_objects_need_no_credentials() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     bucket.haul("put").arg(bucket.at("public")).input("content").finish().expect_success();
     let home = bucket.scene.join("login");
     let get = |words: &[&str], at: &str| {
@@ -325,7 +327,7 @@ fn public_objects_need_no_credentials() {
 }
 
 fn certificates_are_read_from_a_file() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let broken = bucket.scene.join("broken.pem");
     std::fs::write(&broken, "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").unwrap();
     for url in ["s3://b/k", "gs://b/k", "az://b/k"] {
@@ -364,7 +366,7 @@ fn certificates_are_read_from_a_file() {
 }
 
 fn a_profile_gets_its_credentials_by_sso_and_by_a_role() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let (key, secret) = (haul_testkit::store::ACCESS_KEY, haul_testkit::store::SECRET_KEY);
     let (portal, asked_portal) = answering(format!(
         r#"{{"roleCredentials":{{"accessKeyId":"{key}","secretAccessKey":"{secret}","sessionToken":"","expiration":4102444800000}}}}"#

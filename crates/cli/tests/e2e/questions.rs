@@ -7,12 +7,12 @@ use std::process::Command;
 
 use haul_testkit::needs::tool;
 use haul_testkit::terminal::Terminal;
-use haul_testkit::{Need, Sshd, Tree, assert_same_tree, write_program};
+use haul_testkit::{Need, Sshd, TestTree, assert_same_tree, write_program};
 
 use crate::scene::{HAUL, Scene, slash};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Program("script");
         the_key_of_a_new_host_is_asked_for_and_accepted,
@@ -27,7 +27,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// A source, and the remote end for the copy of it.
-pub(crate) fn trees(scene: &Scene) -> (Tree, PathBuf) {
+pub(crate) fn trees(scene: &Scene) -> (TestTree, PathBuf) {
     let source = scene.tree("src");
     source.many("files", 12, 0..2000);
     source.file("large", 6 << 20);
@@ -57,7 +57,7 @@ pub(crate) fn asking(server: &Sshd, key: &Path, known: &Path) -> String {
 }
 
 /// Waits for the end of a copy that went well; gives the screen.
-pub(crate) fn done(terminal: Terminal, source: &Tree, copy: &Path) -> String {
+pub(crate) fn done(terminal: Terminal, source: &TestTree, copy: &Path) -> String {
     let (code, screen) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
     assert!(screen.contains("copied"), "{screen}");

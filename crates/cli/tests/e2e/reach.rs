@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use haul_testkit::process::{kill, signal, wait_until};
-use haul_testkit::{Need, Run, SshdOptions, Tree, assert_same_tree};
+use haul_testkit::{CommandRun, Need, SshdOptions, TestTree, assert_same_tree};
 
 use rustix::process::Signal;
 
 use crate::scene::{HAUL, Scene, Way, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         a_missing_remote_haul_is_told_with_the_way_out,
         something_else_in_the_place_of_the_remote_haul_is_told,
@@ -33,12 +33,12 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
-fn source(scene: &Scene) -> Tree {
-    Tree::mixed(scene.join("src"), 20, &[9 << 20], 60)
+fn source(scene: &Scene) -> TestTree {
+    TestTree::mixed(scene.join("src"), 20, &[9 << 20], 60)
 }
 
 /// A copy to or from the server with `program` as the remote haul.
-fn copy_with(scene: &Scene, way: Way, program: &str, source: &Tree) -> Run {
+fn copy_with(scene: &Scene, way: Way, program: &str, source: &TestTree) -> CommandRun {
     let run = scene.haul("copy").args(["-e", &scene.sshd().shell(), "--remote-haul", program]);
     let (from, to) = (slash(source.path()), scene.join("dst").into_os_string());
     if way == Way::Pull { run.arg(scene.remote(from)).arg(to) } else { run.arg(from).arg(scene.remote(to)) }
@@ -105,7 +105,7 @@ fn a_login_that_is_refused_is_exit_4() {
 fn works_with(lines: &[&str], streams: &str) -> usize {
     let lines = lines.iter().map(ToString::to_string).collect();
     let scene = Scene::with_sshd(SshdOptions { lines, force_command: None });
-    let source = Tree::mixed(scene.join("src"), 21, &[40 << 20, 30 << 20], 1500);
+    let source = TestTree::mixed(scene.join("src"), 21, &[40 << 20, 30 << 20], 1500);
     let copy = scene.join("dst");
     let words = ["--transport", "ssh", "--streams", streams];
     let run = scene.copy(Way::Push, source.path(), &copy).args(words).finish();
@@ -190,7 +190,7 @@ fn usage_errors_are_exit_2_and_touch_nothing() {
         &["verify", from],
     ];
     for words in bad {
-        let run = Run::new(HAUL, scene.tag()).args(words).finish().expect_code(2);
+        let run = CommandRun::new(HAUL, scene.tag()).args(words).finish().expect_code(2);
         assert!(!run.err().is_empty(), "{run}");
     }
     assert!(!Path::new(&to).exists());
@@ -200,7 +200,7 @@ fn usage_errors_are_exit_2_and_touch_nothing() {
 fn the_remote_end_that_lost_its_network_ends_by_itself() {
     use haul_testkit::process::{agents, kill, signal, wait_until};
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 22, &[60 << 20], 100);
+    let source = TestTree::mixed(scene.join("src"), 22, &[60 << 20], 100);
     let plan = haul_testkit::FaultPlan::new(scene.join("plan")).slow(4_000_000);
     let run = scene.fault_copy(Way::Push, &plan, source.path(), &scene.join("dst"));
     let mut run = run.args(["--streams", "2", "--timeout", "3"]).start();

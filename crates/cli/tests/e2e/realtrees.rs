@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::Command;
 
 use haul_testkit::needs::tool;
-use haul_testkit::{Need, Tree};
+use haul_testkit::{Need, TestTree};
 
 use crate::scene::{Scene, Way, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Root, Need::Program("rsync"), Need::Program("git");
         a_tree_of_this_machine_both_ways,
@@ -107,7 +107,7 @@ fn a_maildir_whose_mails_are_read_and_removed() {
 
 fn names_in_every_encoding() {
     let scene = Scene::new();
-    let source: Tree = scene.tree("src");
+    let source: TestTree = scene.tree("src");
     let long = [b'x'; 255];
     let names: [&[u8]; 20] = [
         "größe".as_bytes(),

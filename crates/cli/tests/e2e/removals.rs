@@ -4,14 +4,14 @@
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use haul_testkit::{Proxy, Run, Trouble};
+use haul_testkit::{CommandRun, Proxy, ProxyTrouble};
 
 use crate::scene::Scene;
-use crate::small::{Place, at};
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::small::{StoreOfTest, at};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         a_key_with_control_characters_is_removed_and_no_other,
         a_real_store_loses_just_the_objects_that_sync_removes,
@@ -27,7 +27,12 @@ const NAMES: [&str; 9] =
 
 /// Puts files with all names there, removes those that `goes` says at the source, and returns the names that are left
 /// in the store.
-fn synced(scene: &Scene, haul: impl Fn(&str) -> Run, to: &str, goes: impl Fn(&str) -> bool) -> Vec<String> {
+fn synced(
+    scene: &Scene,
+    haul: impl Fn(&str) -> CommandRun,
+    to: &str,
+    goes: impl Fn(&str) -> bool,
+) -> Vec<String> {
     let from = scene.join("from");
     fs::create_dir(&from).unwrap();
     for name in NAMES.into_iter().chain(["keep", "x1", "x2", "x3"]) {
@@ -54,7 +59,7 @@ fn synced(scene: &Scene, haul: impl Fn(&str) -> Run, to: &str, goes: impl Fn(&st
 fn a_key_with_control_characters_is_removed_and_no_other() {
     // Each alone with others that go, and all at once.
     for which in NAMES.into_iter().map(Some).chain([None]) {
-        let place = Place::new();
+        let place = StoreOfTest::new();
         let left = synced(
             &place.scene,
             |word| place.haul(word),
@@ -70,16 +75,16 @@ fn a_key_with_control_characters_is_removed_and_no_other() {
 }
 
 fn a_real_store_loses_just_the_objects_that_sync_removes() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let left = synced(&bucket.scene, |word| bucket.haul(word), &bucket.at("t/"), |name| name != "a\nb");
     assert_eq!(left, ["a\nb", "keep"]);
 }
 
 /// A store with four objects below `t/`, and a proxy before it.
 fn four(
-    plan: impl Fn(&haul_testkit::store::Request, usize) -> Option<Trouble> + Send + Sync + 'static,
-) -> (Place, Proxy) {
-    let place = Place::new();
+    plan: impl Fn(&haul_testkit::store::HttpRequest, usize) -> Option<ProxyTrouble> + Send + Sync + 'static,
+) -> (StoreOfTest, Proxy) {
+    let place = StoreOfTest::new();
     for name in ["a", "b", "c", "d"] {
         place.store.put(&format!("/bucket/t/{name}"), b"x", &[]);
     }
@@ -89,8 +94,8 @@ fn four(
 
 fn one_key_that_cannot_be_removed_does_not_keep_the_others() {
     let (place, proxy) = four(|request, _| match &request.method[..] {
-        "POST" => Some(Trouble::Refuse(400, "", "MalformedXML")),
-        "DELETE" if request.path.ends_with("/b") => Some(Trouble::Refuse(403, "", "AccessDenied")),
+        "POST" => Some(ProxyTrouble::Refuse(400, "", "MalformedXML")),
+        "DELETE" if request.path.ends_with("/b") => Some(ProxyTrouble::Refuse(403, "", "AccessDenied")),
         _ => None,
     });
     let run = place.behind(&proxy, "rm").args(["-r", &at("t/")]).finish().expect_code(1);
@@ -102,7 +107,7 @@ fn one_key_that_cannot_be_removed_does_not_keep_the_others() {
     let answer = "<DeleteResult><Deleted><Key>t/a</Key></Deleted><Error><Key>t/b</Key><Code>AccessDenied</Code>\
                   <Message>no</Message></Error></DeleteResult>";
     let (place, proxy) = four(move |request, _| match &request.method[..] {
-        "POST" => Some(Trouble::Answer(answer.to_owned())),
+        "POST" => Some(ProxyTrouble::Answer(answer.to_owned())),
         _ => None,
     });
     let empty = place.scene.join("empty");
@@ -119,8 +124,9 @@ fn one_key_that_cannot_be_removed_does_not_keep_the_others() {
 
 fn objects_that_an_answer_does_not_name_are_removed_one_by_one() {
     for answer in ["<DeleteResult/>", "<DeleteResult><Deleted><Key>t/other</Key></Deleted></DeleteResult>"] {
-        let (place, proxy) =
-            four(move |request, _| (request.method == "POST").then(|| Trouble::Answer(answer.to_owned())));
+        let (place, proxy) = four(move |request, _| {
+            (request.method == "POST").then(|| ProxyTrouble::Answer(answer.to_owned()))
+        });
         let _ = place.behind(&proxy, "rm").args(["-r", &at("t/")]).finish().expect_success();
         for name in ["a", "b", "c", "d"] {
             assert!(place.stored(&format!("t/{name}")).is_empty(), "{name}");
@@ -130,7 +136,7 @@ fn objects_that_an_answer_does_not_name_are_removed_one_by_one() {
 }
 
 fn a_key_that_no_file_can_have_is_named_as_itself() {
-    let place = Place::new();
+    let place = StoreOfTest::new();
     for key in ["dot/deep/er/%E2%80%9B", "dot//x", "good"] {
         place.store.put(&format!("/bucket/t/{key}"), b"x", &[]);
     }

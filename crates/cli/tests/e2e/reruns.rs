@@ -6,12 +6,12 @@ use std::path::Path;
 
 use haul_testkit::compare::fingerprint;
 use haul_testkit::tree::set_time;
-use haul_testkit::{Need, Tree, assert_same_tree};
+use haul_testkit::{Need, TestTree, assert_same_tree};
 
-use crate::scene::{Scene, Summary, Way, summary};
-use crate::{Case, cases};
+use crate::scene::{RunCounts, Scene, Way, summary};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Root;
         a_second_run_writes_nothing,
@@ -30,7 +30,7 @@ pub(crate) fn cases() -> Vec<Case> {
 
 const TOUCHING: [Way; 3] = [Way::Local, Way::Push, Way::Pull];
 
-fn copied(scene: &Scene, way: Way, from: &Path, to: &Path, more: &[&str]) -> Summary {
+fn copied(scene: &Scene, way: Way, from: &Path, to: &Path, more: &[&str]) -> RunCounts {
     let summary = summary(&scene.copy(way, from, to).args(more).finish().expect_success());
     summary.assert_accounted();
     summary
@@ -39,7 +39,7 @@ fn copied(scene: &Scene, way: Way, from: &Path, to: &Path, more: &[&str]) -> Sum
 fn a_second_run_writes_nothing() {
     for way in TOUCHING {
         let scene = Scene::new();
-        let source = Tree::hard(scene.join("src"), 1);
+        let source = TestTree::hard(scene.join("src"), 1);
         let copy = scene.join("dst");
         copied(&scene, way, source.path(), &copy, &[]);
         let (before, source_before) = (fingerprint(&copy), fingerprint(source.path()));
@@ -71,7 +71,7 @@ fn files_of_two_slices_are_committed_once_each() {
 fn a_touched_file_is_copied_again_and_nothing_else() {
     for way in TOUCHING {
         let scene = Scene::new();
-        let source = Tree::mixed(scene.join("src"), 3, &[9 << 20], 40);
+        let source = TestTree::mixed(scene.join("src"), 3, &[9 << 20], 40);
         let copy = scene.join("dst");
         copied(&scene, way, source.path(), &copy, &[]);
         let before = fingerprint(&copy);
@@ -124,7 +124,7 @@ fn changed_metadata_is_set_without_sending_content() {
 fn a_changed_file_of_the_same_size_and_time_is_found_by_checksum() {
     for way in TOUCHING {
         let scene = Scene::new();
-        let source = Tree::mixed(scene.join("src"), 4, &[9 << 20], 20);
+        let source = TestTree::mixed(scene.join("src"), 4, &[9 << 20], 20);
         let copy = scene.join("dst");
         copied(&scene, way, source.path(), &copy, &[]);
         for name in ["big/0.ibd", "small/0000/0000003.txt"] {

@@ -6,12 +6,12 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use haul_testkit::compare::fingerprint;
-use haul_testkit::{Finished, Run, Scratch, SshdOptions, assert_same_tree};
+use haul_testkit::{CommandRun, Finished, Scratch, SshdOptions, assert_same_tree};
 
 use crate::scene::{HAUL, Scene, slash};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         a_confined_login_reaches_its_folder_and_nothing_else,
         a_login_that_may_read_writes_nothing,
@@ -94,7 +94,7 @@ fn a_confined_login_reaches_its_folder_and_nothing_else() {
     assert_eq!(tls.code(), Some(4), "{tls}");
     let shell = scene.sshd().shell();
     let mut words = shell.split_whitespace();
-    let ssh = Run::new(words.next().unwrap(), scene.tag()).args(words);
+    let ssh = CommandRun::new(words.next().unwrap(), scene.tag()).args(words);
     let other = ssh.args([scene.sshd().host(), "cat", &secret.display().to_string()]).finish();
     assert!(other.stdout.is_empty() && other.code() != Some(0), "{other}");
     assert!(other.said().contains("serves haul alone"), "{other}");

@@ -4,15 +4,15 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, chown};
 use std::path::{Path, PathBuf};
 
-use haul_core::journal::{Header, decode, encode_record};
-use haul_testkit::{Need, Tree, assert_same_tree};
+use haul_core::journal::{JournalHeader, decode, encode_record};
+use haul_testkit::{Need, TestTree, assert_same_tree};
 use rustix::fs::{FlockOperation, XattrFlags};
 
 use crate::kills::{half_way, staged};
 use crate::scene::{Scene, Way, events, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         a_byte_that_is_damaged_in_a_staged_file_does_not_reach_its_name,
         a_source_that_was_changed_and_set_back_in_time_is_copied_anew,
@@ -31,7 +31,7 @@ const LEN: u64 = 40 << 20;
 /// A large file that is half at `dst`.
 struct Half {
     scene: Scene,
-    source: Tree,
+    source: TestTree,
     copy: PathBuf,
 }
 
@@ -59,7 +59,7 @@ impl Half {
     }
 
     /// Makes the journal say something else of itself.
-    fn edit(&self, edit: impl FnOnce(&mut Header)) {
+    fn edit(&self, edit: impl FnOnce(&mut JournalHeader)) {
         let (mut header, slices) = decode(&fs::read(self.journal()).unwrap()).unwrap();
         edit(&mut header);
         let mut bytes = header.encode().to_vec();

@@ -2,13 +2,13 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use haul_testkit::{Need, Tree, assert_same_tree};
+use haul_testkit::{Need, TestTree, assert_same_tree};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
 use crate::scene::{Scene, WAYS, Way, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Root;
         a_hard_tree_arrives_whole_on_this_machine,
@@ -46,7 +46,7 @@ fn access_times_are_kept() {
 
 fn arrives(way: Way, more: &[&str]) {
     let scene = Scene::new();
-    let source = Tree::hard(scene.join("src"), 1);
+    let source = TestTree::hard(scene.join("src"), 1);
     let copy = scene.join("dst");
     let run = scene.copy(way, source.path(), &copy).args(more).finish().expect_success();
     assert_same_tree(source.path(), &copy);

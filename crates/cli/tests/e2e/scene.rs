@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use haul_testkit::needs::tool;
 use haul_testkit::process::{assert_all_gone, joined};
-use haul_testkit::{FaultPlan, Finished, Run, Scratch, Sshd, SshdOptions, Tree};
+use haul_testkit::{CommandRun, FaultPlan, Finished, Scratch, Sshd, SshdOptions, TestTree};
 use serde_json::Value;
 use std::os::unix::ffi::OsStrExt;
 
@@ -21,7 +21,7 @@ pub(crate) const HAUL: &str = match option_env!("HAUL_BIN") {
 /// The first argument that makes this test program the remote shell of a [`FaultPlan`].
 pub(crate) const FAULT_SHELL: &str = "--fault-shell";
 
-/// The first argument that makes this test program an SFTP server that tells a [`haul_testkit::lying_sftp::Lie`].
+/// The first argument that makes this test program an SFTP server that tells a [`haul_testkit::lying_sftp::ServerLie`].
 pub(crate) const LYING_SERVER: &str = "--lying-server";
 
 /// The host behind the remote shell of a [`FaultPlan`], which may go through the server of the scene.
@@ -83,8 +83,8 @@ impl Scene {
     }
 
     /// An empty tree in the scene; the seed is the same in every run, so that failures repeat.
-    pub(crate) fn tree(&self, name: &str) -> Tree {
-        Tree::new(self.join(name), 1)
+    pub(crate) fn tree(&self, name: &str) -> TestTree {
+        TestTree::new(self.join(name), 1)
     }
 
     pub(crate) fn sshd(&self) -> &Sshd {
@@ -103,8 +103,8 @@ impl Scene {
     }
 
     /// The program with its first word.
-    pub(crate) fn haul(&self, word: &str) -> Run {
-        Run::new(HAUL, &self.tag)
+    pub(crate) fn haul(&self, word: &str) -> CommandRun {
+        CommandRun::new(HAUL, &self.tag)
             .env("HOME", self.home())
             .env("XDG_RUNTIME_DIR", self.home())
             .env("XDG_STATE_HOME", self.home().join("state"))
@@ -112,35 +112,45 @@ impl Scene {
     }
 
     /// The program as a user without rights. A copy of it is used, as the original may be out of the user's reach.
-    pub(crate) fn as_nobody(&self) -> Run {
+    pub(crate) fn as_nobody(&self) -> CommandRun {
         let program = self.join("haul");
         if !program.exists() {
             copy_haul(&program);
         }
-        let run =
-            Run::new("setpriv", self.tag()).args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
+        let run = CommandRun::new("setpriv", self.tag()).args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "--",
+        ]);
         run.arg(program).env("HOME", self.home())
     }
 
     /// The program in a mount namespace without `/proc`.
-    pub(crate) fn without_proc(&self) -> Run {
+    pub(crate) fn without_proc(&self) -> CommandRun {
         let hide = "mount -t tmpfs none /proc && exec \"$0\" \"$@\"";
         let words = ["--mount", "--propagation", "private", "sh", "-c", hide, HAUL];
-        Run::new("unshare", self.tag()).args(words).env("HOME", self.home())
+        CommandRun::new("unshare", self.tag()).args(words).env("HOME", self.home())
     }
 
     /// The program with its first word and how to reach the server.
-    pub(crate) fn haul_ssh(&self, word: &str) -> Run {
+    pub(crate) fn haul_ssh(&self, word: &str) -> CommandRun {
         self.haul(word).args(["-e", &self.sshd().shell(), "--remote-haul", HAUL])
     }
 
     /// The program with its first word and the remote shell that damages its bytes. The host is [`REMOTE`].
-    pub(crate) fn haul_fault(&self, word: &str, plan: &FaultPlan) -> Run {
+    pub(crate) fn haul_fault(&self, word: &str, plan: &FaultPlan) -> CommandRun {
         self.haul(word).args(["-e", &fault_shell(plan), "--remote-haul", HAUL])
     }
 
     /// `WORD SOURCE DESTINATION` with the ends where `way` has them, and JSON for a summary.
-    pub(crate) fn by(&self, way: Way, word: &str, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> Run {
+    pub(crate) fn by(
+        &self,
+        way: Way,
+        word: &str,
+        from: impl AsRef<OsStr>,
+        to: impl AsRef<OsStr>,
+    ) -> CommandRun {
         let (from, to) = (from.as_ref(), to.as_ref());
         let run = if way == Way::Local { self.haul(word) } else { self.haul_ssh(word) };
         let source = if matches!(way, Way::Pull | Way::Relay) { self.remote(from) } else { from.to_owned() };
@@ -153,12 +163,12 @@ impl Scene {
     }
 
     /// Copies the content of the folder `from` into the folder `to`.
-    pub(crate) fn copy(&self, way: Way, from: &Path, to: &Path) -> Run {
+    pub(crate) fn copy(&self, way: Way, from: &Path, to: &Path) -> CommandRun {
         self.by(way, "copy", slash(from), slash(to))
     }
 
     /// Copies the content of `from` into `to` through the faulty shell, which is the remote end of `way`.
-    pub(crate) fn fault_copy(&self, way: Way, plan: &FaultPlan, from: &Path, to: &Path) -> Run {
+    pub(crate) fn fault_copy(&self, way: Way, plan: &FaultPlan, from: &Path, to: &Path) -> CommandRun {
         let remote = |path: &Path| joined(&[REMOTE.as_bytes(), b":", slash(path).as_bytes()]);
         let source = if way == Way::Pull { remote(from) } else { slash(from) };
         let target = if way == Way::Push { remote(to) } else { slash(to) };
@@ -197,17 +207,17 @@ pub(crate) fn events(run: &Finished) -> Vec<Value> {
 
 /// The summary that `--json` printed last.
 #[track_caller]
-pub(crate) fn summary(run: &Finished) -> Summary {
+pub(crate) fn summary(run: &Finished) -> RunCounts {
     let last = events(run).pop().unwrap_or_else(|| panic!("no line of JSON: {run}"));
     assert_eq!(last["type"], "summary", "{run}");
-    Summary(last)
+    RunCounts(last)
 }
 
 /// The counts of a run.
 #[derive(Debug)]
-pub(crate) struct Summary(pub(crate) Value);
+pub(crate) struct RunCounts(pub(crate) Value);
 
-impl Summary {
+impl RunCounts {
     /// One of the totals, by its name.
     #[track_caller]
     pub(crate) fn of(&self, name: &str) -> u64 {

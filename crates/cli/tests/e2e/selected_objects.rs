@@ -6,10 +6,10 @@ use std::time::Duration;
 use haul_testkit::Need;
 use serde_json::Value;
 
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Program("weed"), Need::Program("rclone");
         sizes_and_sums_are_those_of_the_objects,
@@ -19,12 +19,12 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-fn put(bucket: &Bucket, key: &str, len: usize) {
+fn put(bucket: &TestBucket, key: &str, len: usize) {
     let _ = bucket.haul("put").args(["-q", &bucket.at(key)]).input(vec![b'x'; len]).finish().expect_success();
 }
 
 /// The keys that a listing with these options has.
-fn listed(bucket: &Bucket, words: &[&str]) -> Vec<String> {
+fn listed(bucket: &TestBucket, words: &[&str]) -> Vec<String> {
     let run =
         bucket.haul("ls").args(["-r", "--json"]).args(words).arg(bucket.at("t/")).finish().expect_success();
     let lines =
@@ -33,14 +33,14 @@ fn listed(bucket: &Bucket, words: &[&str]) -> Vec<String> {
 }
 
 /// The time at which the store received an object.
-fn stored(bucket: &Bucket, key: &str) -> String {
+fn stored(bucket: &TestBucket, key: &str) -> String {
     let run = bucket.haul("ls").args(["--json", &bucket.at(key)]).finish().expect_success();
     let line: Value = serde_json::from_str(run.out().lines().next().unwrap()).unwrap();
     line["modified"].as_str().unwrap().to_owned()
 }
 
 fn sizes_and_sums_are_those_of_the_objects() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     for (key, len) in [("t/a", 10), ("t/b", 1000), ("t/sub/c", 5000)] {
         put(&bucket, key, len);
     }
@@ -57,7 +57,7 @@ fn sizes_and_sums_are_those_of_the_objects() {
 }
 
 fn only_entries_of_the_age_are_removed() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     put(&bucket, "t/old", 10);
     thread::sleep(Duration::from_millis(2100));
     put(&bucket, "t/new", 10);
@@ -76,7 +76,7 @@ fn only_entries_of_the_age_are_removed() {
 }
 
 fn a_sidecar_goes_with_its_stream() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     // Of a stream that is not known to end within one request, the digest is in a sidecar.
     put(&bucket, "t/stream", 20 << 20);
     put(&bucket, "t/stream-2", 10);
@@ -95,7 +95,7 @@ fn a_sidecar_goes_with_its_stream() {
 }
 
 fn selections_that_cannot_be_are_refused() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     put(&bucket, "t/a", 10);
     let refused = |words: &[&str], why: &str| {
         let run = bucket.haul(words[0]).args(&words[1..]).arg(bucket.at("t/a")).finish().expect_code(2);

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::Command;
 
 use haul_testkit::tree::list;
-use haul_testkit::{Mount, Need, Tree, assert_same_tree, differences, needs};
+use haul_testkit::{Need, TestMount, TestTree, assert_same_tree, differences, needs};
 
 use crate::scene::{Scene, Way, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         filters_choose_as_in_rsync,
         only_the_files_of_a_list_are_copied,
@@ -23,7 +23,7 @@ pub(crate) fn cases() -> Vec<Case> {
 
 const WAYS: [Way; 3] = [Way::Local, Way::Push, Way::Pull];
 
-fn source(scene: &Scene) -> Tree {
+fn source(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
     for name in [
         "a.txt",
@@ -87,7 +87,7 @@ const FILTERS: [&[&str]; 24] = [
 ];
 
 /// The same copy by rsync, with times to the nanosecond.
-fn rsync(options: &[&str], source: &Tree, copy: &Path) {
+fn rsync(options: &[&str], source: &TestTree, copy: &Path) {
     let mut rsync = Command::new("rsync");
     rsync.args(["-a", "--modify-window=-1"]).args(options).arg(slash(source.path())).arg(copy);
     needs::tool(&mut rsync);
@@ -167,7 +167,7 @@ fn existing_and_newer_files_are_left_when_told_to() {
             source.time(name, 1_600_000_000, 0);
         }
         let states = |option: &str| {
-            let copy = Tree::new(scene.join(format!("dst{option}")), 1);
+            let copy = TestTree::new(scene.join(format!("dst{option}")), 1);
             for (name, time) in [("older", 1_500_000_000), ("newer", 1_700_000_000)] {
                 copy.text(name, "there");
                 copy.time(name, time, 0);
@@ -202,7 +202,7 @@ fn other_file_systems_are_left_out_when_told_to() {
         let scene = Scene::new();
         let source = scene.tree("src");
         source.file("here", 10);
-        let mount = Mount::tmpfs_at(&source.dir("mounted"), 1 << 20);
+        let mount = TestMount::tmpfs_at(&source.dir("mounted"), 1 << 20);
         fs::write(mount.join("there"), "x").unwrap();
         let copy = scene.join("one");
         let _ = scene.copy(way, source.path(), &copy).arg("-x").finish().expect_success();

@@ -12,16 +12,16 @@ use haul_testkit::needs::tool;
 use haul_testkit::process::{joined, kill};
 use haul_testkit::tree::{allocated, content_len, list};
 use haul_testkit::{
-    Direction, Fault, FaultPlan, Need, Random, Run, SshdOptions, Tree, Which, assert_no_half_files,
-    assert_same_tree,
+    ByteDirection, CommandRun, FaultPlan, LinkFault, Need, Random, SshdOptions, TestTree, Which,
+    assert_no_half_files, assert_same_tree,
 };
 use std::os::unix::ffi::OsStrExt;
 
 use crate::kills::{durable, staged};
 use crate::scene::{REMOTE, Scene, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         a_second_run_has_nothing_to_do,
         odd_names_and_links_arrive,
@@ -50,15 +50,15 @@ pub(crate) fn sftp(path: &Path) -> OsString {
 }
 
 /// The program with its first word, and how the server is reached. No haul is named.
-pub(crate) fn haul(scene: &Scene, word: &str) -> Run {
+pub(crate) fn haul(scene: &Scene, word: &str) -> CommandRun {
     scene.haul(word).args(["-e", &scene.sshd().shell()])
 }
 
-pub(crate) fn push(scene: &Scene, from: &Path, to: &Path) -> Run {
+pub(crate) fn push(scene: &Scene, from: &Path, to: &Path) -> CommandRun {
     haul(scene, "copy").arg("--json").arg(slash(from)).arg(sftp(to))
 }
 
-pub(crate) fn pull(scene: &Scene, from: &Path, to: &Path) -> Run {
+pub(crate) fn pull(scene: &Scene, from: &Path, to: &Path) -> CommandRun {
     haul(scene, "copy").arg("--json").arg(sftp(from)).arg(slash(to))
 }
 
@@ -77,13 +77,13 @@ fn assert_same(original: &Path, copy: &Path) {
 }
 
 /// A tree of which SFTP carries everything: whole seconds, no attributes.
-pub(crate) fn plain(scene: &Scene, name: &str, big: &[u64], small: u32) -> Tree {
-    let tree = Tree::mixed(scene.join(name), 70, big, small);
+pub(crate) fn plain(scene: &Scene, name: &str, big: &[u64], small: u32) -> TestTree {
+    let tree = TestTree::mixed(scene.join(name), 70, big, small);
     whole_seconds(&tree);
     tree
 }
 
-fn whole_seconds(tree: &Tree) {
+fn whole_seconds(tree: &TestTree) {
     for (number, path) in list(tree.path()).into_iter().enumerate() {
         tree.time(path, 1_600_000_000 + number as i64, 0);
     }
@@ -170,7 +170,7 @@ fn odd_names_and_links_arrive() {
 /// The tree with every kind of entry, without metadata that SFTP cannot carry; haul reports each of these.
 fn a_tree_goes_over_sftp_both_ways() {
     let scene = Scene::new();
-    let source = Tree::hard(scene.join("src"), 1);
+    let source = TestTree::hard(scene.join("src"), 1);
     let copy = scene.join("dst");
     let run = summary(&push(&scene, source.path(), &copy).finish().expect_success());
     run.assert_accounted();
@@ -299,7 +299,7 @@ fn servers(scene: &Scene) -> Vec<u32> {
 }
 
 /// Pushes slowly and kills it once `enough` bytes have arrived and the journal knows of half of them.
-fn half_way(scene: &Scene, source: &Tree, copy: &Path, enough: u64) {
+fn half_way(scene: &Scene, source: &TestTree, copy: &Path, enough: u64) {
     let plan = FaultPlan::new(scene.join("slow")).slow(10_000_000);
     plan.restart();
     let run = scene.haul_fault("copy", &plan).args(["--streams", "2"]);
@@ -332,11 +332,11 @@ fn a_large_file_goes_on_where_it_was() {
 }
 
 /// The same tree with other content in its large file.
-fn changed(source: &Tree, byte: u8) -> Tree {
+fn changed(source: &TestTree, byte: u8) -> TestTree {
     source.text("huge", vec![byte; 64 << 20]);
     source.time("huge", 1_700_000_000 + i64::from(byte), 0);
     source.time("", 1_500_000_000, 0);
-    Tree::new(source.path(), 1)
+    TestTree::new(source.path(), 1)
 }
 
 fn connections_that_die_cost_only_the_requests_on_them() {
@@ -345,10 +345,10 @@ fn connections_that_die_cost_only_the_requests_on_them() {
         let source = plain(&scene, "src", &[30 << 20, 9 << 20], 600);
         let copy = scene.join("dst");
         let plan = FaultPlan::new(scene.join("plan"))
-            .with(Which::Only(2), Direction::Up, Fault::Cut(3_000_000))
-            .with(Which::Only(2), Direction::Down, Fault::Cut(3_000_000))
-            .with(Which::Only(3), Direction::Down, Fault::Stall(4_000))
-            .with(Which::Only(4), Direction::Up, Fault::Refuse);
+            .with(Which::Only(2), ByteDirection::Up, LinkFault::Cut(3_000_000))
+            .with(Which::Only(2), ByteDirection::Down, LinkFault::Cut(3_000_000))
+            .with(Which::Only(3), ByteDirection::Down, LinkFault::Stall(4_000))
+            .with(Which::Only(4), ByteDirection::Up, LinkFault::Refuse);
         let run = scene.haul_fault("copy", &plan).args(["--json", "--streams", "4", "--timeout", "3"]);
         let (from, to) =
             if push { (slash(source.path()), sftp(&copy)) } else { (sftp(source.path()), slash(&copy)) };
@@ -367,8 +367,9 @@ fn reading_back_finds_a_flipped_byte_and_sends_it_again() {
         let source = scene.tree("src");
         source.file("file", len);
         whole_seconds(&source);
-        let flip =
-            || FaultPlan::new(scene.join("plan")).with(Which::All, Direction::Up, Fault::Flip(2_000_000));
+        let flip = || {
+            FaultPlan::new(scene.join("plan")).with(Which::All, ByteDirection::Up, LinkFault::Flip(2_000_000))
+        };
         let copy = scene.join("dst");
         let run = |plan: &FaultPlan, more: &[&str], copy: &Path| {
             plan.restart();
@@ -407,7 +408,7 @@ fn sync_removes_entries_that_the_source_lacks() {
     let scene = Scene::new();
     let source = plain(&scene, "src", &[5 << 20], 300);
     let copy = scene.join("dst");
-    let extra = Tree::new(&copy, 3);
+    let extra = TestTree::new(&copy, 3);
     extra.file("old/file", 10);
     extra.dir("old/empty");
     extra.link("link", "/etc");

@@ -7,9 +7,9 @@ use haul_testkit::{Care, Need, tree_differences};
 
 use crate::scene::{Scene, summary};
 use crate::sftp::{plain, push};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Root;
         a_further_name_that_is_a_file_of_its_own_becomes_the_file_again,

@@ -8,12 +8,12 @@ use std::process::Command;
 
 use haul_testkit::needs::tool;
 use haul_testkit::tree::list;
-use haul_testkit::{Care, Mount, Need, Run, Tree, content, duplicate, tree_differences};
+use haul_testkit::{Care, CommandRun, Need, TestMount, TestTree, content, duplicate, tree_differences};
 
 use crate::scene::{Scene, Way, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         a_file_takes_the_place_of_a_folder_in_one_run,
         over_sftp_a_file_takes_the_place_of_a_folder_in_one_run,
@@ -44,7 +44,7 @@ fn assert_equal(one: &Path, other: &Path, what: &str) {
 }
 
 /// A source in which files, links and further names stand where the destination has folders with something in them.
-fn in_the_way(scene: &Scene) -> (Tree, Tree) {
+fn in_the_way(scene: &Scene) -> (TestTree, TestTree) {
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("small", 1000);
     source.file("empty", 0);
@@ -279,7 +279,7 @@ fn entries_below_a_mount_point_are_not_removed() {
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("file", 10);
     source.dir("mnt");
-    let _mount = Mount::tmpfs_at(&source.join("mnt"), 1 << 20);
+    let _mount = TestMount::tmpfs_at(&source.join("mnt"), 1 << 20);
     fs::write(source.join("mnt/other"), "x").unwrap();
     copy.file("mnt/extra", 10);
     copy.file("mnt/sub/extra", 10);
@@ -321,7 +321,7 @@ fn the_first_of_several_sources_has_the_name() {
     for way in [Way::Local, Way::Push] {
         let copy = scene.join(format!("dst-{way:?}"));
         let to = if way == Way::Push { scene.remote(slash(&copy)) } else { slash(&copy) };
-        let run = || -> Run {
+        let run = || -> CommandRun {
             let run = if way == Way::Push { scene.haul_ssh("copy") } else { scene.haul("copy") };
             run.arg("--json").args(&paths).arg(&to)
         };

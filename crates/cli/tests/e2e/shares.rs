@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use haul_testkit::smbd::{PASSWORD, USER};
 use haul_testkit::terminal::Terminal;
 use haul_testkit::tree::list;
-use haul_testkit::{Finished, Need, Run, SmbLock, SmbdOptions, Tree, content};
+use haul_testkit::{CommandRun, Finished, Need, SmbLock, SmbdOptions, TestTree, content};
 
 use crate::scene::{HAUL, slash, summary};
 use crate::smb::{Shares, assert_same};
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Root, Need::Program("smbd"), Need::Program("smbclient");
         a_file_that_another_program_has_open_is_tried_again_at_the_end,
@@ -49,8 +49,8 @@ fn with(line: &str) -> Shares {
 }
 
 /// A tree on the share.
-fn on_share(shares: &Shares) -> Tree {
-    let tree = Tree::new(shares.disk("src"), 1);
+fn on_share(shares: &Shares) -> TestTree {
+    let tree = TestTree::new(shares.disk("src"), 1);
     tree.many("many", 30, 0..3000);
     tree.text("held", "words");
     tree.file("large", 9_000_000);
@@ -107,7 +107,7 @@ fn a_file_open_elsewhere_at_the_destination_stays_as_it_is() {
     let tree = shares.scene.tree("src");
     tree.text("held", "new words");
     tree.file("large", 9_000_000);
-    let there = Tree::new(shares.disk("dst"), 1);
+    let there = TestTree::new(shares.disk("dst"), 1);
     for name in ["held", "large", "extra"] {
         there.text(name, "old");
     }
@@ -130,7 +130,7 @@ fn a_file_open_elsewhere_at_the_destination_stays_as_it_is() {
 
 fn messages_about_shares_fit_the_request() {
     let shares = Shares::new();
-    Tree::new(shares.disk("src"), 1).text("foo", "words");
+    TestTree::new(shares.disk("src"), 1).text("foo", "words");
     let stat = shares.haul("stat").arg(shares.server.at("src/foo")).finish().expect_success();
     assert!(!stat.said().contains("owner-by-name"), "{}", stat.said());
     let listed = shares.haul("ls").arg(shares.server.at("src/foo/")).finish().expect_success();
@@ -177,7 +177,7 @@ fn on_share_with(line: &str) -> Shares {
     Shares::with(&SmbdOptions { global: Vec::new(), share: vec![line.to_owned()] })
 }
 
-fn sync(shares: &Shares, tree: &Tree) -> Run {
+fn sync(shares: &Shares, tree: &TestTree) -> CommandRun {
     let run = shares.haul("sync").args(["--json", "--force-delete"]);
     run.arg(slash(tree.path())).arg(shares.server.at("dst/"))
 }
@@ -263,7 +263,7 @@ fn a_name_that_changed_its_case_stays_on_a_share() {
 
 fn a_name_that_the_server_takes_for_an_unknown_one_removes_nothing() {
     let shares = on_share_with("mangled names = yes");
-    let there = Tree::new(shares.disk("dst"), 1);
+    let there = TestTree::new(shares.disk("dst"), 1);
     there.text("inner/a long name.text", "precious");
     let told = shares.smbclient("altname \"dst/inner/a long name.text\"");
     let short = told.trim().rsplit(['\\', '/', ' ']).next().unwrap().to_owned();
@@ -327,7 +327,7 @@ fn a_producer_that_fails_leaves_no_file_on_a_share() {
 fn a_share_is_copied_to_a_bucket_and_back() {
     let shares = Shares::new();
     let tree = on_share(&shares);
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let copy = |from: &str, to: &str| {
         let run = bucket.haul("copy").arg("--smb-credentials").arg(shares.server.credentials());
         run.arg(from).arg(to).finish().expect_success();
@@ -385,7 +385,7 @@ fn a_guest_session_for_an_account_is_refused() {
     });
     let tree = on_share(&shares);
     let back = shares.scene.join("back");
-    let copy = |user: &str, credentials: bool| -> Run {
+    let copy = |user: &str, credentials: bool| -> CommandRun {
         let run = shares.scene.haul("copy");
         let file = shares.server.credentials_of(user, "any");
         let run = if credentials { run.arg("--smb-credentials").arg(file) } else { run };

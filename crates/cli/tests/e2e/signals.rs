@@ -5,13 +5,13 @@ use std::thread;
 use std::time::Duration;
 
 use haul_testkit::tree::allocated;
-use haul_testkit::{FaultPlan, Running, Tree, assert_no_half_files, assert_same_tree};
+use haul_testkit::{FaultPlan, Running, TestTree, assert_no_half_files, assert_same_tree};
 use rustix::process::Signal;
 
 use crate::scene::{HAUL, Scene, Way, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         a_lost_terminal_ends_the_run_in_order,
         a_lost_terminal_ends_a_local_run_in_order,
@@ -23,7 +23,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// A copy that takes some seconds, of which something has arrived.
-fn slow(scene: &Scene, source: &Tree, more: &[&str]) -> Running {
+fn slow(scene: &Scene, source: &TestTree, more: &[&str]) -> Running {
     let copy = scene.join("dst");
     let plan = FaultPlan::new(scene.join("plan")).slow(6_000_000);
     let run = scene.fault_copy(Way::Push, &plan, source.path(), &copy);
@@ -34,7 +34,7 @@ fn slow(scene: &Scene, source: &Tree, more: &[&str]) -> Running {
 
 fn a_lost_terminal_ends_the_run_in_order() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 6, &[60 << 20], 100);
+    let source = TestTree::mixed(scene.join("src"), 6, &[60 << 20], 100);
     let run = slow(&scene, &source, &[]);
     let below = haul_testkit::process::descendants(run.pid());
     run.signal(Signal::HUP);
@@ -51,7 +51,7 @@ fn a_lost_terminal_ends_the_run_in_order() {
 
 fn a_lost_terminal_ends_a_local_run_in_order() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 6, &[60 << 20], 100);
+    let source = TestTree::mixed(scene.join("src"), 6, &[60 << 20], 100);
     let copy = scene.join("dst");
     let mut run = scene.copy(Way::Local, source.path(), &copy).args(["--bwlimit", "8M"]).start();
     run.wait_until("some of it has arrived", || allocated(&copy) > 8 << 20);
@@ -66,11 +66,18 @@ fn a_lost_terminal_ends_a_local_run_in_order() {
 
 fn under_nohup_a_lost_terminal_changes_nothing() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 6, &[20 << 20], 10);
+    let source = TestTree::mixed(scene.join("src"), 6, &[20 << 20], 10);
     let copy = scene.join("dst");
     let line = "trap '' HUP; exec \"$@\"";
-    let run =
-        haul_testkit::Run::new("sh", scene.tag()).args(["-c", line, "sh", HAUL, "copy", "--bwlimit", "8M"]);
+    let run = haul_testkit::CommandRun::new("sh", scene.tag()).args([
+        "-c",
+        line,
+        "sh",
+        HAUL,
+        "copy",
+        "--bwlimit",
+        "8M",
+    ]);
     let mut run = run.env("HOME", scene.home()).arg(slash(source.path())).arg(slash(&copy)).start();
     run.wait_until("some of it has arrived", || allocated(&copy) > 0);
     run.signal(Signal::HUP);
@@ -81,7 +88,7 @@ fn under_nohup_a_lost_terminal_changes_nothing() {
 fn a_run_says_where_it_stands_when_it_is_asked() {
     for far in [false, true] {
         let scene = Scene::new();
-        let source = Tree::mixed(scene.join("src"), 6, &[30 << 20], 10);
+        let source = TestTree::mixed(scene.join("src"), 6, &[30 << 20], 10);
         let copy = scene.join("dst");
         let run = if far { scene.haul_ssh("copy") } else { scene.haul("copy") };
         let target = if far { scene.remote(slash(&copy)) } else { slash(&copy) };
@@ -99,7 +106,7 @@ fn a_run_says_where_it_stands_when_it_is_asked() {
 
 fn a_stopped_run_goes_on_when_it_is_continued() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 6, &[40 << 20], 50);
+    let source = TestTree::mixed(scene.join("src"), 6, &[40 << 20], 50);
     let run = slow(&scene, &source, &["--timeout", "2"]);
     let below = haul_testkit::process::descendants(run.pid());
     let all = || below.iter().copied().chain([run.pid()]);
@@ -114,7 +121,7 @@ fn a_stopped_run_goes_on_when_it_is_continued() {
 
 fn closed_outputs_do_not_lose_the_run() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 6, &[6 << 20], 100);
+    let source = TestTree::mixed(scene.join("src"), 6, &[6 << 20], 100);
     for (number, outputs) in
         ["2>&1 | true", ">&- 2>&-", "2>/dev/full >/dev/null", "2>&1 | head -c 1 >/dev/null"]
             .iter()

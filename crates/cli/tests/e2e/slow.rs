@@ -6,16 +6,16 @@ use std::os::unix::fs::{FileExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use haul_slowfs::{Action, Fault, Mount, Op, Options};
+use haul_slowfs::{FaultEffect, FsFault, MountOptions, Op, SlowMount};
 use haul_testkit::process::{comes_true, kill, wait_until};
 use haul_testkit::tree::list;
-use haul_testkit::{Need, Random, Tree, assert_same_tree};
+use haul_testkit::{Need, Random, TestTree, assert_same_tree};
 use rustix::io::Errno;
 
 use crate::scene::{Scene, Way, events, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Fuse;
         a_hard_tree_arrives_whole_on_it_and_from_it,
@@ -37,16 +37,16 @@ pub(crate) fn cases() -> Vec<Case> {
 const DELAY: Duration = Duration::from_millis(1);
 
 /// A folder of the scene, seen through the file system.
-fn mount(scene: &Scene, behind: &Path, xattrs: bool) -> Mount {
+fn mount(scene: &Scene, behind: &Path, xattrs: bool) -> SlowMount {
     fs::create_dir_all(behind).unwrap();
     let at = scene.join("mnt");
     fs::create_dir_all(&at).unwrap();
-    let options = Options { meta: DELAY, data: DELAY, xattrs, ..Options::default() };
-    Mount::new(behind, &at, options).unwrap()
+    let options = MountOptions { meta: DELAY, data: DELAY, xattrs, ..MountOptions::default() };
+    SlowMount::new(behind, &at, options).unwrap()
 }
 
 /// `folders` folders of 20 small files each.
-fn many(scene: &Scene, folders: u32) -> Tree {
+fn many(scene: &Scene, folders: u32) -> TestTree {
     let tree = scene.tree("src");
     for folder in 0..folders {
         for file in 0..20 {
@@ -62,7 +62,7 @@ fn many(scene: &Scene, folders: u32) -> Tree {
 
 fn a_hard_tree_arrives_whole_on_it_and_from_it() {
     let scene = Scene::new();
-    let source = Tree::hard(scene.join("src"), 1);
+    let source = TestTree::hard(scene.join("src"), 1);
     let behind = scene.join("behind");
     let slow = mount(&scene, &behind, true);
     let run = scene.copy(Way::Local, source.path(), &slow.join("dst")).finish().expect_success();
@@ -107,7 +107,7 @@ fn metadata_of_a_listing_is_not_requested_again() {
     fs::create_dir_all(&behind).unwrap();
     fs::create_dir_all(scene.join("mnt")).unwrap();
     let copy = |word: &str, from: &Path, to: &Path| {
-        let slow = Mount::new(&behind, &scene.join("mnt"), Options::nfs(DELAY)).unwrap();
+        let slow = SlowMount::new(&behind, &scene.join("mnt"), MountOptions::nfs(DELAY)).unwrap();
         let run = scene.by(Way::Local, word, slash(from), slash(to)).finish().expect_success();
         (summary(&run), slow.counts())
     };
@@ -170,7 +170,7 @@ fn single_failures_are_named_and_the_rest_arrives() {
         (Op::Flush, "08/19", Errno::IO),
     ];
     for (op, path, error) in wrong {
-        slow.faults().add(Fault::always(op, path, Action::Fail(error)));
+        slow.faults().add(FsFault::always(op, path, FaultEffect::Fail(error)));
     }
     let run = scene.copy(Way::Local, source.path(), &slow.join("dst")).finish().expect_code(1);
     assert_eq!(failed(&run), wrong.iter().map(|(_, path, _)| (*path).to_owned()).collect(), "{run}");
@@ -191,7 +191,7 @@ fn pages_that_a_failed_sync_lost_are_written_again() {
     source.file("huge", 23 << 20);
     let behind = scene.join("behind");
     let slow = mount(&scene, &behind, true);
-    slow.faults().add(Fault::once(Op::Fsync, "", Action::Fail(Errno::NOSPC)));
+    slow.faults().add(FsFault::once(Op::Fsync, "", FaultEffect::Fail(Errno::NOSPC)));
     let run = scene.copy(Way::Local, source.path(), &slow.join("dst"));
     // The first group is not the whole.
     let run = run.args(["--bwlimit", "20M"]).limit(Duration::from_secs(60)).start();
@@ -213,7 +213,7 @@ fn an_unreadable_file_is_named_and_the_rest_arrives() {
     let slow = mount(&scene, source.path(), true);
     let wrong = [(Op::Read, "03/07", Errno::IO), (Op::Open, "05/01", Errno::STALE)];
     for (op, path, error) in wrong {
-        slow.faults().add(Fault::always(op, path, Action::Fail(error)));
+        slow.faults().add(FsFault::always(op, path, FaultEffect::Fail(error)));
     }
     let copy = scene.join("dst");
     let run = scene.copy(Way::Local, slow.path(), &copy).finish().expect_code(1);
@@ -230,7 +230,7 @@ fn a_request_that_hangs_holds_up_its_own_file_only() {
         let source = many(&scene, 30);
         let behind = scene.join("behind");
         let slow = mount(&scene, &behind, true);
-        slow.faults().add(Fault::once(op, "01/10", Action::Hang));
+        slow.faults().add(FsFault::once(op, "01/10", FaultEffect::Hang));
         let run = scene.copy(Way::Local, source.path(), &slow.join("dst")).start();
         let complete = || {
             let there = |path: &Path| {
@@ -293,7 +293,7 @@ fn is_named(way: Way, (op, path, at_target, operation, code): Hanging, options: 
     let copy = scene.join("dst");
     let slow = mount(&scene, if at_target { &behind } else { source.path() }, false);
     let (from, to) = if at_target { (source.path(), slow.path()) } else { (slow.path(), &*copy) };
-    slow.faults().add(Fault::once(op, path, Action::Hang));
+    slow.faults().add(FsFault::once(op, path, FaultEffect::Hang));
     let run = scene.copy(way, from, to).args(options).start();
     let host = if way == Way::Local { "" } else { ":" };
     // Meanwhile nobody else can create anything in that folder: the oldest that waits may be another file of it.
@@ -343,7 +343,7 @@ fn killed_at_random_moments_no_part_of_a_file_looks_complete() {
 }
 
 /// Files that are not complete; fails if one of them looks as if it were.
-fn parts_left(source: &Tree, copy: &Path) -> usize {
+fn parts_left(source: &TestTree, copy: &Path) -> usize {
     let mut parts = 0;
     for path in list(copy) {
         let (from, to) = (source.join(&path), copy.join(&path));

@@ -1,17 +1,17 @@
 //! A store inside the test process, and the program with the options to reach it.
 
 use haul_testkit::store::{Habits, SmallStore};
-use haul_testkit::{Finished, Proxy, Run};
+use haul_testkit::{CommandRun, Finished, Proxy};
 
 use crate::scene::Scene;
 
 /// A store of its own, and the program that reaches it.
-pub(crate) struct Place {
+pub(crate) struct StoreOfTest {
     pub(crate) scene: Scene,
     pub(crate) store: SmallStore,
 }
 
-impl Place {
+impl StoreOfTest {
     pub(crate) fn new() -> Self {
         Self::with(Habits::default())
     }
@@ -22,16 +22,16 @@ impl Place {
     }
 
     /// The program with its first word.
-    pub(crate) fn haul(&self, word: &str) -> Run {
+    pub(crate) fn haul(&self, word: &str) -> CommandRun {
         self.reaching(self.scene.haul(word), &self.store.endpoint())
     }
 
     /// The same, with the store behind a proxy.
-    pub(crate) fn behind(&self, proxy: &Proxy, word: &str) -> Run {
+    pub(crate) fn behind(&self, proxy: &Proxy, word: &str) -> CommandRun {
         self.reaching(self.scene.haul(word), &proxy.endpoint())
     }
 
-    fn reaching(&self, run: Run, endpoint: &str) -> Run {
+    fn reaching(&self, run: CommandRun, endpoint: &str) -> CommandRun {
         run.env("AWS_ENDPOINT_URL", endpoint)
             .env("AWS_ACCESS_KEY_ID", "x")
             .env("AWS_SECRET_ACCESS_KEY", "x")

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use haul_testkit::compare::assert_no_debris;
 use haul_testkit::needs::tool;
 use haul_testkit::smbd::{PASSWORD, SHARE, STRANGER, USER};
-use haul_testkit::{FileSystem, Flow, Mount, Need, Run, SmbRelay, Smbd, SmbdOptions, Tree};
+use haul_testkit::{CommandRun, FileSystem, Flow, Need, SmbRelay, Smbd, SmbdOptions, TestMount, TestTree};
 use rustix::process::Signal;
 
 use crate::kills::{durable, staged};
 use crate::scene::{Scene, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Root, Need::Program("smbd"), Need::Program("smbclient");
         a_tree_goes_to_a_share_and_back_and_a_second_run_has_nothing_to_do,
@@ -59,11 +59,15 @@ impl Shares {
     }
 
     /// The program with its first word and the password.
-    pub(crate) fn haul(&self, word: &str) -> Run {
+    pub(crate) fn haul(&self, word: &str) -> CommandRun {
         self.scene.haul(word).arg("--smb-credentials").arg(self.server.credentials())
     }
 
-    pub(crate) fn copy(&self, from: impl AsRef<std::ffi::OsStr>, to: impl AsRef<std::ffi::OsStr>) -> Run {
+    pub(crate) fn copy(
+        &self,
+        from: impl AsRef<std::ffi::OsStr>,
+        to: impl AsRef<std::ffi::OsStr>,
+    ) -> CommandRun {
         self.haul("copy").arg("--json").arg(from).arg(to)
     }
 
@@ -94,7 +98,7 @@ pub(crate) fn assert_same(original: &Path, copy: &Path) {
 }
 
 /// A tree of entries that a share can keep, with times of 100 ns.
-fn plain(scene: &Scene, name: &str) -> Tree {
+fn plain(scene: &Scene, name: &str) -> TestTree {
     let tree = scene.tree(name);
     tree.many("many", 300, 0..5000);
     tree.dir("empty/dir");
@@ -123,7 +127,7 @@ fn a_tree_goes_to_a_share_and_back_and_a_second_run_has_nothing_to_do() {
     shares.copy(&at, slash(&back)).finish().expect_success();
     assert_same(tree.path(), &back);
     shares.haul("verify").arg(slash(tree.path())).arg(&at).finish().expect_success();
-    let hash = |run: Run| {
+    let hash = |run: CommandRun| {
         let mut lines: Vec<String> = run.finish().expect_success().out().lines().map(str::to_owned).collect();
         lines.sort();
         lines
@@ -139,7 +143,7 @@ fn a_tree_goes_to_a_share_and_back_and_a_second_run_has_nothing_to_do() {
 
 fn a_share_is_copied_to_another_one() {
     let shares = Shares::new();
-    let tree = Tree::new(shares.disk("src"), 1);
+    let tree = TestTree::new(shares.disk("src"), 1);
     tree.many("many", 50, 0..9000);
     tree.file("large", 9_000_000);
     shares.copy(shares.server.at("src/"), shares.server.at("dst/")).finish().expect_success();
@@ -151,7 +155,7 @@ fn sync_removes_extra_entries_and_a_dry_run_changes_nothing() {
     let tree = plain(&shares.scene, "src");
     let at = shares.server.at("dst/");
     shares.copy(slash(tree.path()), &at).finish().expect_success();
-    let gone = Tree::new(shares.disk("dst"), 1);
+    let gone = TestTree::new(shares.disk("dst"), 1);
     gone.text("old/deep/file", "x");
     gone.text("many/old", "x");
     fs::remove_file(tree.join("nothing")).unwrap();
@@ -215,7 +219,7 @@ fn a_killed_copy_goes_on_where_it_was() {
 fn a_server_that_starts_again_costs_a_pause() {
     for up in [true, false] {
         let mut shares = Shares::new();
-        let tree = if up { shares.scene.tree("src") } else { Tree::new(shares.disk("src"), 1) };
+        let tree = if up { shares.scene.tree("src") } else { TestTree::new(shares.disk("src"), 1) };
         tree.file("huge", 50 << 20);
         tree.many("many", 2000, 0..2000);
         let (from, to, copy) = if up {
@@ -383,7 +387,7 @@ fn one_of_two_names_that_differ_in_case_is_refused() {
 }
 
 fn a_full_disk_of_the_server_is_told() {
-    let disk = Mount::new(FileSystem::Tmpfs, 12 << 20);
+    let disk = TestMount::new(FileSystem::Tmpfs, 12 << 20);
     let scene = Scene::new();
     let server = Smbd::start(disk.path(), &SmbdOptions::default());
     let tree = scene.tree("src");
@@ -428,7 +432,7 @@ fn files_that_may_not_be_changed_are_replaced_and_removed() {
 
 fn hidden_files_stay_hidden() {
     let shares = Shares::new();
-    let tree = Tree::new(shares.disk("src"), 1);
+    let tree = TestTree::new(shares.disk("src"), 1);
     tree.text("seen", "x");
     tree.text("secret", "x");
     let _told = shares.smbclient("setmode src/secret +hs");

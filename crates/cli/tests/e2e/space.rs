@@ -4,13 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use haul_testkit::process::wait_until;
-use haul_testkit::{FileSystem, Mount, Need, Run, Running, Tree, assert_no_half_files, assert_same_tree};
+use haul_testkit::{
+    CommandRun, FileSystem, Need, Running, TestMount, TestTree, assert_no_half_files, assert_same_tree,
+};
 use rustix::process::Signal;
 
 use crate::scene::{Scene, Way, events, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all =
         cases![Need::Tmpfs; a_full_destination_is_exit_5_and_the_same_command_finishes_once_there_is_room];
     all.extend(cases![Need::LoopMounts; a_full_disk_is_exit_5_and_nothing_is_half_there]);
@@ -26,7 +28,7 @@ pub(crate) fn cases() -> Vec<Case> {
 
 const WAYS: [Way; 3] = [Way::Local, Way::Push, Way::Pull];
 
-fn runs_full(scene: &Scene, way: Way, source: &Tree, copy: &Path) {
+fn runs_full(scene: &Scene, way: Way, source: &TestTree, copy: &Path) {
     let run = scene.copy(way, source.path(), copy).args(["--on-full", "fail"]).finish().expect_code(5);
     assert_no_half_files(source.path(), copy);
     assert!(run.err().contains("No space left"), "it is said: {run}");
@@ -36,8 +38,8 @@ fn runs_full(scene: &Scene, way: Way, source: &Tree, copy: &Path) {
 fn a_full_destination_is_exit_5_and_the_same_command_finishes_once_there_is_room() {
     for way in WAYS {
         let scene = Scene::new();
-        let source = Tree::mixed(scene.join("src"), 10, &[14 << 20, 13 << 20, 12 << 20], 500);
-        let disk = Mount::new(FileSystem::Tmpfs, 24 << 20);
+        let source = TestTree::mixed(scene.join("src"), 10, &[14 << 20, 13 << 20, 12 << 20], 500);
+        let disk = TestMount::new(FileSystem::Tmpfs, 24 << 20);
         let copy = disk.join("dst");
         runs_full(&scene, way, &source, &copy);
         disk.resize_tmpfs(120 << 20);
@@ -51,8 +53,8 @@ fn a_full_destination_is_exit_5_and_the_same_command_finishes_once_there_is_room
 fn a_full_disk_is_exit_5_and_nothing_is_half_there() {
     for way in WAYS {
         let scene = Scene::new();
-        let source = Tree::mixed(scene.join("src"), 11, &[19 << 20, 17 << 20], 500);
-        let disk = Mount::new(FileSystem::Ext4, 64 << 20);
+        let source = TestTree::mixed(scene.join("src"), 11, &[19 << 20, 17 << 20], 500);
+        let disk = TestMount::new(FileSystem::Ext4, 64 << 20);
         let copy = disk.join("dst");
         std::fs::write(disk.join("ballast"), vec![1; 30 << 20]).unwrap();
         runs_full(&scene, way, &source, &copy);
@@ -65,8 +67,8 @@ fn a_full_disk_is_exit_5_and_nothing_is_half_there() {
 fn a_full_destination_with_small_files_only_is_exit_5() {
     for way in WAYS {
         let scene = Scene::new();
-        let source = Tree::mixed(scene.join("src"), 12, &[], 4000);
-        let disk = Mount::new(FileSystem::Tmpfs, 8 << 20);
+        let source = TestTree::mixed(scene.join("src"), 12, &[], 4000);
+        let disk = TestMount::new(FileSystem::Tmpfs, 8 << 20);
         let copy = disk.join("dst");
         runs_full(&scene, way, &source, &copy);
         disk.resize_tmpfs(80 << 20);
@@ -78,7 +80,7 @@ fn a_full_destination_with_small_files_only_is_exit_5() {
 }
 
 /// Starts a copy with JSON and waits until it says that it waits for room.
-fn paused(run: Run) -> Running {
+fn paused(run: CommandRun) -> Running {
     let running = run.limit(Duration::from_secs(120)).start();
     wait_until("it waits for room", Duration::from_secs(60), || {
         running.stdout().contains("waiting for free space")
@@ -91,8 +93,8 @@ fn a_full_destination_is_waited_for_and_the_copy_goes_on() {
         // Large files and small files, then small files alone.
         for (big, room) in [(&[14 << 20, 13 << 20, 12 << 20][..], 24 << 20), (&[], 1 << 20)] {
             let scene = Scene::new();
-            let source = Tree::mixed(scene.join("src"), 13, big, 600);
-            let disk = Mount::new(FileSystem::Tmpfs, room);
+            let source = TestTree::mixed(scene.join("src"), 13, big, 600);
+            let disk = TestMount::new(FileSystem::Tmpfs, room);
             let copy = disk.join("dst");
             let mut running = paused(scene.copy(way, source.path(), &copy));
             assert_no_half_files(source.path(), &copy);
@@ -116,8 +118,8 @@ fn a_full_destination_is_waited_for_and_the_copy_goes_on() {
 
 fn room_is_found_when_something_is_removed() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 14, &[19 << 20, 17 << 20], 500);
-    let disk = Mount::new(FileSystem::Ext4, 64 << 20);
+    let source = TestTree::mixed(scene.join("src"), 14, &[19 << 20, 17 << 20], 500);
+    let disk = TestMount::new(FileSystem::Ext4, 64 << 20);
     std::fs::write(disk.join("ballast"), vec![1; 30 << 20]).unwrap();
     let copy = disk.join("dst");
     let running = paused(scene.copy(Way::Local, source.path(), &copy));
@@ -128,8 +130,8 @@ fn room_is_found_when_something_is_removed() {
 
 fn waiting_for_room_ends_when_it_is_interrupted_and_after_the_time_that_was_set() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 15, &[14 << 20, 13 << 20], 100);
-    let disk = Mount::new(FileSystem::Tmpfs, 16 << 20);
+    let source = TestTree::mixed(scene.join("src"), 15, &[14 << 20, 13 << 20], 100);
+    let disk = TestMount::new(FileSystem::Tmpfs, 16 << 20);
     let copy = disk.join("dst");
     let running = paused(scene.copy(Way::Push, source.path(), &copy));
     running.signal(Signal::INT);

@@ -4,15 +4,15 @@ use std::process::Command;
 
 use haul_testkit::needs::tool;
 use haul_testkit::store::endpoint;
-use haul_testkit::{Finished, Need, Run};
+use haul_testkit::{CommandRun, Finished, Need};
 use serde_json::Value;
 
-use crate::provider::{ALL, At, Provider};
+use crate::provider::{ALL, Provider, ProviderBucket};
 use crate::scene::Scene;
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![files_are_described_as_by_stat, missing_entries_are_named];
     all.extend(cases![
         Need::Program("weed"), Need::Program("rclone"), Need::Program("aws");
@@ -26,7 +26,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// The lines of a run, in JSON.
-fn described(run: Run) -> Vec<Value> {
+fn described(run: CommandRun) -> Vec<Value> {
     let run = run.arg("--json").finish().expect_success();
     run.out().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -80,7 +80,7 @@ fn files_are_described_as_by_stat() {
 }
 
 /// Checks that a run names the missing entry in one line, and prints nothing else.
-fn missing(run: Run) -> Finished {
+fn missing(run: CommandRun) -> Finished {
     let run = run.finish().expect_code(1);
     assert!(
         run.stdout.is_empty() && run.err().lines().filter(|line| line.contains("failed")).count() == 1,
@@ -103,7 +103,7 @@ fn missing_entries_are_named() {
 }
 
 fn objects_are_described_as_by_the_aws_client() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let put = bucket.haul("put").args(["--metadata", "host=db1", "--header", "Content-Type: text/x-dump"]);
     let _ = put.args(["-q", &bucket.at("a/k")]).input("hello").finish().expect_success();
     let aws = bucket
@@ -140,7 +140,7 @@ fn objects_are_described_as_by_the_aws_client() {
 
 fn objects_are_described_at_each_provider() {
     for provider in ALL {
-        let at = At::new(provider);
+        let at = ProviderBucket::new(provider);
         let put = at.haul("put").args(["-q", "--header", "Content-Type: text/x-dump", &at.at("k")]);
         let _ = put.input("hello").finish().expect_success();
         let all = described(at.haul("stat").arg(at.at("k")));

@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use haul_testkit::store::{ACCESS_KEY, SECRET_KEY, endpoint};
-use haul_testkit::{Finished, Proxy, Run, content};
+use haul_testkit::{CommandRun, Finished, Proxy, content};
 use serde_json::Value;
 
 use crate::scene::Scene;
 
 /// A bucket of its own in the store of the tests.
-pub(crate) struct Bucket {
+pub(crate) struct TestBucket {
     pub(crate) scene: Scene,
     name: String,
 }
 
-impl Bucket {
+impl TestBucket {
     /// It is made at once: SeaweedFS makes a missing one at the first upload, but a request that looked for it in the
     /// meantime has the others refused for half a minute (NoSuchBucket).
     pub(crate) fn new() -> Self {
@@ -50,26 +50,26 @@ impl Bucket {
     }
 
     /// The program with its first word, and the store itself as endpoint.
-    pub(crate) fn haul(&self, word: &str) -> Run {
+    pub(crate) fn haul(&self, word: &str) -> CommandRun {
         self.with(word, &format!("http://{}", endpoint()))
     }
 
     /// The program with its first word, and the store behind a proxy.
-    pub(crate) fn through(&self, proxy: &Proxy, word: &str) -> Run {
+    pub(crate) fn through(&self, proxy: &Proxy, word: &str) -> CommandRun {
         self.with(word, &proxy.endpoint())
     }
 
     /// Another program, which may start haul with the store itself as endpoint.
-    pub(crate) fn program(&self, name: &str) -> Run {
-        self.reaching(Run::new(name, self.scene.tag()), &format!("http://{}", endpoint()))
+    pub(crate) fn program(&self, name: &str) -> CommandRun {
+        self.reaching(CommandRun::new(name, self.scene.tag()), &format!("http://{}", endpoint()))
             .env("HOME", self.scene.home())
     }
 
-    fn with(&self, word: &str, endpoint: &str) -> Run {
+    fn with(&self, word: &str, endpoint: &str) -> CommandRun {
         self.reaching(self.scene.haul(word), endpoint)
     }
 
-    fn reaching(&self, run: Run, endpoint: &str) -> Run {
+    fn reaching(&self, run: CommandRun, endpoint: &str) -> CommandRun {
         run.env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
             .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
             .env("AWS_ENDPOINT_URL", endpoint)

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use haul_testkit::store::{Request, endpoint};
-use haul_testkit::{Need, Proxy, Trouble};
+use haul_testkit::store::{HttpRequest, endpoint};
+use haul_testkit::{Need, Proxy, ProxyTrouble};
 
 use crate::scene::summary;
-use crate::store::{Bucket, requests};
-use crate::{Case, cases};
+use crate::store::{TestBucket, requests};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Program("weed"), Need::Program("rclone");
         a_store_that_asks_for_less_gets_less_and_all_arrives,
@@ -27,12 +27,12 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-fn proxy(plan: impl Fn(&Request, usize) -> Option<Trouble> + Send + Sync + 'static) -> Proxy {
+fn proxy(plan: impl Fn(&HttpRequest, usize) -> Option<ProxyTrouble> + Send + Sync + 'static) -> Proxy {
     Proxy::start(endpoint(), plan)
 }
 
 /// Puts 50 MB through the proxy and reads them back from the store itself. Gives the summary.
-fn put_and_compare(bucket: &Bucket, proxy: &Proxy) -> serde_json::Value {
+fn put_and_compare(bucket: &TestBucket, proxy: &Proxy) -> serde_json::Value {
     let (file, bytes) = bucket.file("content", 50_000_000);
     let run = bucket.through(proxy, "put").args(["--json", &bucket.at("x"), "--", "cat"]).arg(file);
     let run = run.finish().expect_success();
@@ -42,21 +42,21 @@ fn put_and_compare(bucket: &Bucket, proxy: &Proxy) -> serde_json::Value {
 }
 
 fn a_store_that_asks_for_less_gets_less_and_all_arrives() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let proxy = proxy(|request, before| {
         let busy = request.part().is_some() && before < 2;
-        busy.then_some(Trouble::Refuse(503, "Retry-After: 1\r\n", "SlowDown"))
+        busy.then_some(ProxyTrouble::Refuse(503, "Retry-After: 1\r\n", "SlowDown"))
     });
     let summary = put_and_compare(&bucket, &proxy);
     assert!(requests(&summary, "retried") >= 10, "{summary}");
 }
 
 fn connections_that_are_cut_cost_a_part_each() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let proxy = proxy(|request, before| match (request.part(), before) {
-        (Some(part), 0) if part % 2 == 0 => Some(Trouble::CutContent(1_000_000)),
-        (Some(3), 0) => Some(Trouble::LoseAnswer),
-        (None, 0) if request.range_start().is_some() => Some(Trouble::CutAnswer(5_000_000)),
+        (Some(part), 0) if part % 2 == 0 => Some(ProxyTrouble::CutContent(1_000_000)),
+        (Some(3), 0) => Some(ProxyTrouble::LoseAnswer),
+        (None, 0) if request.range_start().is_some() => Some(ProxyTrouble::CutAnswer(5_000_000)),
         _ => None,
     });
     let summary = put_and_compare(&bucket, &proxy);
@@ -66,25 +66,25 @@ fn connections_that_are_cut_cost_a_part_each() {
 }
 
 fn a_byte_that_is_flipped_on_the_way_up_is_sent_again() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let proxy = proxy(|request, before| {
-        (request.part().is_some() && before == 0).then_some(Trouble::FlipContent(12_345))
+        (request.part().is_some() && before == 0).then_some(ProxyTrouble::FlipContent(12_345))
     });
     let summary = put_and_compare(&bucket, &proxy);
     assert!(requests(&summary, "retried") >= 5, "{summary}");
     let small = self::proxy(|request, before| {
-        (request.method == "PUT" && before == 0).then_some(Trouble::FlipContent(3))
+        (request.method == "PUT" && before == 0).then_some(ProxyTrouble::FlipContent(3))
     });
     let _ = bucket.through(&small, "put").arg(bucket.at("small")).input("small").finish().expect_success();
     assert_eq!(bucket.read("small"), b"small");
 }
 
 fn a_byte_that_is_flipped_on_the_way_down_withholds_the_end() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let (_, bytes) = bucket.file("content", 30_000_000);
     bucket.put("long", &bytes);
     bucket.put("small", b"small");
-    let proxy = proxy(|request, _| (request.range_start() == Some(0)).then_some(Trouble::FlipAnswer(1)));
+    let proxy = proxy(|request, _| (request.range_start() == Some(0)).then_some(ProxyTrouble::FlipAnswer(1)));
     for (key, len) in [("long", bytes.len()), ("small", 5)] {
         let run = bucket.through(&proxy, "get").arg(bucket.at(key)).finish().expect_code(3);
         assert!(run.stdout.len() < len, "{key}: the last bytes are not handed over");
@@ -96,10 +96,10 @@ fn a_byte_that_is_flipped_on_the_way_down_withholds_the_end() {
 }
 
 fn a_lost_answer_to_the_last_request_is_no_failure() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let proxy = proxy(|request, before| {
         let last = request.completes() || request.method == "PUT" && request.path.ends_with("/small");
-        (last && before == 0).then_some(Trouble::LoseAnswer)
+        (last && before == 0).then_some(ProxyTrouble::LoseAnswer)
     });
     let _ = put_and_compare(&bucket, &proxy);
     let run =
@@ -109,25 +109,25 @@ fn a_lost_answer_to_the_last_request_is_no_failure() {
 }
 
 fn a_store_without_the_checksum_just_works() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let proxy = proxy(|request, _| {
         let new = request
             .headers
             .iter()
             .any(|(name, _)| name.starts_with("x-amz-checksum-") && name != "x-amz-checksum-mode");
-        new.then_some(Trouble::Refuse(400, "", "InvalidArgument"))
+        new.then_some(ProxyTrouble::Refuse(400, "", "InvalidArgument"))
     });
     let _ = put_and_compare(&bucket, &proxy);
-    let parts = |request: &Request| request.part().is_some() && request.header("content-md5").is_some();
+    let parts = |request: &HttpRequest| request.part().is_some() && request.header("content-md5").is_some();
     assert!(proxy.count(parts) >= 5, "each part is checked by MD5 instead");
     let _ = bucket.through(&proxy, "put").arg(bucket.at("small")).input("small").finish().expect_success();
 }
 
 fn credentials_that_run_out_are_waited_for() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let proxy = proxy(|request, before| {
         let refused = request.part().is_some_and(|part| part > 2) && before < 2;
-        refused.then_some(Trouble::Refuse(400, "", "ExpiredToken"))
+        refused.then_some(ProxyTrouble::Refuse(400, "", "ExpiredToken"))
     });
     let (file, bytes) = bucket.file("content", 40_000_000);
     let run = bucket.through(&proxy, "put").args([&bucket.at("x"), "--", "cat"]).arg(file).finish();
@@ -137,12 +137,12 @@ fn credentials_that_run_out_are_waited_for() {
 }
 
 fn a_range_that_is_slow_is_asked_for_again() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let (_, bytes) = bucket.file("content", 60_000_000);
     bucket.put("x", &bytes);
     let proxy = proxy(|request, before| {
         (request.range_start() == Some(16 << 20) && before == 0)
-            .then_some(Trouble::Late(Duration::from_secs(60)))
+            .then_some(ProxyTrouble::Late(Duration::from_secs(60)))
     });
     let run = bucket.through(&proxy, "get").arg(bucket.at("x")).limit(Duration::from_secs(40)).finish();
     assert!(run.expect_success().stdout == bytes);
@@ -150,7 +150,7 @@ fn a_range_that_is_slow_is_asked_for_again() {
 }
 
 fn an_object_that_is_replaced_meanwhile_is_told() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let (_, bytes) = bucket.file("content", 60_000_000);
     bucket.put("x", &bytes);
     let replaced = Arc::new(AtomicBool::new(false));
@@ -171,8 +171,8 @@ fn an_object_that_is_replaced_meanwhile_is_told() {
 }
 
 fn a_store_that_is_gone_is_given_up_after_the_time_that_was_said() {
-    let bucket = Bucket::new();
-    let proxy = proxy(|request, _| (request.part() == Some(2)).then_some(Trouble::CutContent(10)));
+    let bucket = TestBucket::new();
+    let proxy = proxy(|request, _| (request.part() == Some(2)).then_some(ProxyTrouble::CutContent(10)));
     let (file, bytes) = bucket.file("content", 40_000_000);
     let run = bucket.through(&proxy, "put").args(["--timeout", "2", &bucket.at("x"), "--", "cat"]).arg(&file);
     let run = run.finish().expect_code(4);

@@ -4,14 +4,14 @@ use std::fs;
 
 use haul_testkit::needs::tool;
 use haul_testkit::process::kill;
-use haul_testkit::{Need, Proxy, Trouble, content};
+use haul_testkit::{Need, Proxy, ProxyTrouble, content};
 use rustix::process::Signal;
 
 use crate::scene::{events, summary};
-use crate::store::{Bucket, requests};
-use crate::{Case, cases};
+use crate::store::{TestBucket, requests};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Program("weed"), Need::Program("rclone");
         a_small_stream_is_one_request_and_comes_back,
@@ -38,7 +38,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 fn a_small_stream_is_one_request_and_comes_back() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let run =
         bucket.haul("put").args(["--json", &bucket.at("a/small")]).input("hello").finish().expect_success();
     let summary = summary(&run);
@@ -54,7 +54,7 @@ fn a_small_stream_is_one_request_and_comes_back() {
 }
 
 fn a_host_without_certificates_reaches_a_store_over_http() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let bare = |word: &str| {
         let run = bucket.haul(word).env("AWS_CA_BUNDLE", "");
         run.env("SSL_CERT_FILE", "/nonexistent").env("SSL_CERT_DIR", "/nonexistent")
@@ -65,7 +65,7 @@ fn a_host_without_certificates_reaches_a_store_over_http() {
 }
 
 fn a_long_stream_goes_in_parts_and_its_digest_is_beside_it() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let (file, bytes) = bucket.file("content", 40_000_001);
     let run = bucket.haul("put").args(["--json", &bucket.at("long"), "--", "cat"]).arg(&file).finish();
     let run = run.expect_success();
@@ -87,7 +87,7 @@ fn a_long_stream_goes_in_parts_and_its_digest_is_beside_it() {
 }
 
 fn a_command_that_fails_makes_and_replaces_nothing() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     bucket.put("old", b"the old one");
     for (len, end) in [("10", "exit 3"), ("30000000", "exit 3"), ("30000000", "kill -9 $$")] {
         for key in ["old", "new"] {
@@ -106,7 +106,7 @@ fn a_command_that_fails_makes_and_replaces_nothing() {
 }
 
 fn a_failure_before_the_pipe_is_a_failure() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let run = bucket.haul("put").args([&bucket.at("x"), "--", "false | echo done"]).finish();
     let _ = run.expect_code(1);
     let run = bucket.haul("put").args([&bucket.at("y"), "--", "echo done | tr d D"]).finish();
@@ -116,7 +116,7 @@ fn a_failure_before_the_pipe_is_a_failure() {
 }
 
 fn an_empty_stream_replaces_nothing_unless_told_to() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     bucket.put("x", b"old");
     let run = bucket.haul("put").arg(bucket.at("x")).finish().expect_code(1);
     assert!(run.err().contains("empty"), "{run}");
@@ -129,7 +129,7 @@ fn an_empty_stream_replaces_nothing_unless_told_to() {
 }
 
 fn no_clobber_replaces_nothing() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let _ = bucket.haul("put").args(["--no-clobber", &bucket.at("x")]).input("old").finish().expect_success();
     let long = vec![1; 20_000_000];
     for input in [&b"new"[..], &long] {
@@ -144,7 +144,7 @@ fn no_clobber_replaces_nothing() {
 const ENDLESS: &str = "head -c 40000000 /dev/zero; sleep 300";
 
 fn an_interrupted_put_leaves_nothing() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let run = bucket.haul("put").args([&bucket.at("x"), "--", "sh", "-c", ENDLESS]);
     let mut run = run.start();
     run.wait_until("parts are sent", || !bucket.incomplete().is_empty());
@@ -157,7 +157,7 @@ fn an_interrupted_put_leaves_nothing() {
 
 /// Ctrl-C goes to both ends of a pipe, and the writer is gone first.
 fn an_interrupted_pipeline_is_no_end_of_its_stream() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     bucket.put("x", b"old");
     for (round, len) in [1_000_000, 30_000_000, 1_000_000, 30_000_000].into_iter().enumerate() {
         let ready = bucket.scene.join(format!("ready{round}"));
@@ -181,7 +181,7 @@ fn an_interrupted_pipeline_is_no_end_of_its_stream() {
 }
 
 fn a_killed_put_goes_on_where_it_was() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let (file, bytes) = bucket.file("content", 60_000_000);
     let proxy = Proxy::start(haul_testkit::store::endpoint(), |_, _| None);
     let stalled = format!("head -c 40000000 {}; sleep 300", file.display());
@@ -201,7 +201,7 @@ fn a_killed_put_goes_on_where_it_was() {
 }
 
 fn the_upload_of_a_killed_put_is_given_up() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let run = bucket.haul("put").args([&bucket.at("dir/x"), "--", "sh", "-c", ENDLESS]);
     let mut run = run.start();
     run.wait_until("parts are sent", || !bucket.incomplete().is_empty());
@@ -220,10 +220,10 @@ fn the_upload_of_a_killed_put_is_given_up() {
 }
 
 fn each_destination_has_an_outcome_of_its_own() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let proxy = Proxy::start(haul_testkit::store::endpoint(), |request, _| {
         let bad = request.path.contains("/bad/") && request.method != "HEAD";
-        bad.then_some(Trouble::Refuse(403, "", "AccessDenied"))
+        bad.then_some(ProxyTrouble::Refuse(403, "", "AccessDenied"))
     });
     let (_, bytes) = bucket.file("content", 20_000_000);
     for (name, input) in [("small", &bytes[..100]), ("long", &bytes)] {
@@ -238,10 +238,10 @@ fn each_destination_has_an_outcome_of_its_own() {
 }
 
 fn parts_grow_so_that_few_are_enough_and_memory_stays() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let proxy = Proxy::start(haul_testkit::store::endpoint(), |request, _| {
         let beyond = request.part().is_some_and(|part| part > 20);
-        beyond.then_some(Trouble::Refuse(400, "", "InvalidArgument"))
+        beyond.then_some(ProxyTrouble::Refuse(400, "", "InvalidArgument"))
     });
     // 450 MiB take parts of 64 and 128 MiB, more than fits into memory.
     let line = "head -c 471859200 /dev/zero";
@@ -258,12 +258,12 @@ fn parts_grow_so_that_few_are_enough_and_memory_stays() {
 }
 
 fn a_get_into_a_file_goes_on_where_it_was() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let (_, bytes) = bucket.file("content", 60_000_000);
     bucket.put("x", &bytes);
     let proxy = Proxy::start(haul_testkit::store::endpoint(), |request, _| {
         let late = request.range_start().is_some_and(|start| start >= 32 << 20);
-        late.then_some(Trouble::Slow(10_000))
+        late.then_some(ProxyTrouble::Slow(10_000))
     });
     let folder = bucket.scene.join("folder");
     fs::create_dir(&folder).unwrap();
@@ -281,12 +281,12 @@ fn a_get_into_a_file_goes_on_where_it_was() {
 }
 
 fn a_reader_that_has_enough_ends_it_quietly() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let (_, bytes) = bucket.file("content", 30_000_000);
     bucket.put("x", &bytes);
     let haul = crate::scene::HAUL;
     let line = format!("{haul} get {} | head -c 1000; echo ${{PIPESTATUS[0]}} >&2", bucket.at("x"));
-    let run = haul_testkit::Run::new("bash", bucket.scene.tag()).args(["-c", &line]);
+    let run = haul_testkit::CommandRun::new("bash", bucket.scene.tag()).args(["-c", &line]);
     let run = run
         .env("AWS_ACCESS_KEY_ID", haul_testkit::store::ACCESS_KEY)
         .env("AWS_SECRET_ACCESS_KEY", haul_testkit::store::SECRET_KEY)
@@ -297,7 +297,7 @@ fn a_reader_that_has_enough_ends_it_quietly() {
 }
 
 fn objects_of_others_are_read() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let (file, bytes) = bucket.file("content", 3_000_000);
     bucket.put("first", b"so that there is a bucket");
     bucket.upload(&file, "theirs");
@@ -306,7 +306,7 @@ fn objects_of_others_are_read() {
 }
 
 fn headers_and_metadata_of_a_put_are_kept() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let proxy = Proxy::start(haul_testkit::store::endpoint(), |_, _| None);
     for len in [10, 20_000_000] {
         let run = bucket.through(&proxy, "put").args([
@@ -330,7 +330,7 @@ fn headers_and_metadata_of_a_put_are_kept() {
 }
 
 fn objects_are_listed_and_removed() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     for key in ["a/one", "a/b/two", "a/b/thr ee+%", "c"] {
         bucket.put(key, key.as_bytes());
     }
@@ -365,7 +365,7 @@ fn sidecar(version: u32) -> String {
 }
 
 fn an_object_with_only_the_name_of_a_sidecar_stays() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let long = vec![1; 20_000_000];
     for theirs in [&b"theirs"[..], sidecar(2).as_bytes(), &[b' '; 5000]] {
         bucket.put("x", b"old");
@@ -395,7 +395,7 @@ fn an_object_with_only_the_name_of_a_sidecar_stays() {
 }
 
 fn requests_that_cannot_be_meant_are_refused() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let at = bucket.at("x");
     for words in [
         &["put", "s3://bucket"][..],

@@ -6,12 +6,12 @@ use std::process::Command;
 
 use haul_testkit::compare::fingerprint;
 use haul_testkit::tree::list;
-use haul_testkit::{Need, Tree, assert_same_tree};
+use haul_testkit::{Need, TestTree, assert_same_tree};
 
 use crate::scene::{Scene, Way, slash, summary};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         sync_removes_entries_that_the_source_lacks,
         a_dry_run_says_all_and_changes_nothing,
@@ -31,7 +31,7 @@ pub(crate) fn cases() -> Vec<Case> {
 const WAYS: [Way; 3] = [Way::Local, Way::Push, Way::Pull];
 
 /// A source, and a destination with some more in it.
-fn trees(scene: &Scene) -> (Tree, Tree) {
+fn trees(scene: &Scene) -> (TestTree, TestTree) {
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.many("kept", 120, 0..2000);
     source.file("file", 100);
@@ -145,7 +145,7 @@ fn sync_from_a_missing_source_removes_nothing() {
     }
 }
 
-fn unreadable(scene: &Scene) -> (Tree, Tree) {
+fn unreadable(scene: &Scene) -> (TestTree, TestTree) {
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("open/file", 1000);
     source.file("closed/file", 1000);

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use haul_testkit::{FaultPlan, Finished, Need, Run, Tree};
+use haul_testkit::{CommandRun, FaultPlan, Finished, Need, TestTree};
 
 use crate::scene::{HAUL, REMOTE, Scene, copy_haul, fault_shell, slash};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Root;
         with_few_threads_a_copy_is_complete,
@@ -27,14 +27,14 @@ pub(crate) fn cases() -> Vec<Case> {
 static NEXT_USER: AtomicU32 = AtomicU32::new(47_110_815);
 
 /// A program and a folder for a user without rights, who may have `threads` threads.
-struct Confined {
+struct ConfinedProgram {
     scene: Scene,
     program: PathBuf,
-    source: Tree,
+    source: TestTree,
     user: u32,
 }
 
-impl Confined {
+impl ConfinedProgram {
     fn new() -> Self {
         let scene = Scene::new();
         let source = scene.tree("src");
@@ -51,9 +51,9 @@ impl Confined {
         Self { scene, program, source, user }
     }
 
-    fn limited(&self, threads: u32) -> Run {
+    fn limited(&self, threads: u32) -> CommandRun {
         let user = self.user.to_string();
-        let run = Run::new("setpriv", self.scene.tag())
+        let run = CommandRun::new("setpriv", self.scene.tag())
             .args(["--reuid", &user, "--regid", &user, "--clear-groups", "prlimit"])
             .arg(format!("--nproc={threads}"))
             .arg(&self.program);
@@ -70,7 +70,7 @@ impl Confined {
 
 /// Every file of the source with its content; the user may not set owners.
 fn assert_same_content(source: &Path, copy: &Path) {
-    let run = Run::new("diff", "none").arg("-r").arg(source).arg(copy).finish();
+    let run = CommandRun::new("diff", "none").arg("-r").arg(source).arg(copy).finish();
     let _ = run.expect_success();
 }
 
@@ -80,7 +80,7 @@ fn assert_refused(run: &Finished) {
 }
 
 fn with_few_threads_a_copy_is_complete() {
-    let confined = Confined::new();
+    let confined = ConfinedProgram::new();
     let run =
         confined.limited(16).arg("copy").arg(slash(confined.source.path())).arg(slash(&confined.copy()));
     let _ = run.finish().expect_success();
@@ -88,7 +88,7 @@ fn with_few_threads_a_copy_is_complete() {
 }
 
 fn with_few_threads_a_copy_to_a_remote_end_is_complete() {
-    let confined = Confined::new();
+    let confined = ConfinedProgram::new();
     let plan = FaultPlan::new(confined.scene.join("plan"));
     fs::set_permissions(plan.dir(), fs::Permissions::from_mode(0o777)).unwrap();
     // The user may not run the test program where it is.
@@ -108,7 +108,7 @@ fn with_few_threads_a_copy_to_a_remote_end_is_complete() {
 }
 
 fn without_threads_it_says_so() {
-    let confined = Confined::new();
+    let confined = ConfinedProgram::new();
     for threads in [3, 4, 5] {
         let run = confined
             .limited(threads)
@@ -123,10 +123,10 @@ fn without_threads_it_says_so() {
 
 fn with_little_address_space_a_copy_is_complete() {
     let scene = Scene::new();
-    let source = Tree::mixed(scene.join("src"), 5, &[300 << 20], 2000);
+    let source = TestTree::mixed(scene.join("src"), 5, &[300 << 20], 2000);
     // The size of the program itself, and 512 MiB.
     let space = fs::metadata(HAUL).unwrap().len() + (512 << 20);
-    let run = Run::new("prlimit", scene.tag()).arg(format!("--as={space}")).arg(HAUL).arg("copy");
+    let run = CommandRun::new("prlimit", scene.tag()).arg(format!("--as={space}")).arg(HAUL).arg("copy");
     let run = run.env("HOME", scene.home()).arg(slash(source.path())).arg(slash(&scene.join("dst")));
     let _ = run.finish().expect_success();
     haul_testkit::assert_same_tree(source.path(), &scene.join("dst"));

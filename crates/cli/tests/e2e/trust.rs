@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::Command;
 
 use haul_testkit::needs::tool;
-use haul_testkit::{Need, Tree, assert_same_tree};
+use haul_testkit::{Need, TestTree, assert_same_tree};
 
 use crate::scene::{Scene, Way, summary};
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Root;
         options_leave_out_devices_rights_and_links_that_lead_outside,
@@ -24,7 +24,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all
 }
 
-fn source(scene: &Scene) -> Tree {
+fn source(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
     for name in ["suid", "capable", "plain"] {
         tree.file(name, 1000);
@@ -65,7 +65,7 @@ fn options_leave_out_devices_rights_and_links_that_lead_outside() {
 fn a_store_gives_no_rights_unless_asked_to() {
     let scene = Scene::new();
     let source = source(&scene);
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let _ =
         crate::objtrees::copy(bucket.haul("copy"), source.path(), bucket.at("")).finish().expect_success();
     let copy = scene.tree("dst");

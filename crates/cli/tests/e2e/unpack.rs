@@ -8,14 +8,14 @@ use std::time::Duration;
 use haul_testkit::needs::tool;
 use haul_testkit::process::{kill, wait_until};
 use haul_testkit::store::endpoint;
-use haul_testkit::{Need, Proxy, Trouble, assert_same_tree};
+use haul_testkit::{Need, Proxy, ProxyTrouble, assert_same_tree};
 
-use crate::databases::{Server, Tables, checksums, fill};
+use crate::databases::{MariaDbServer, Tables, checksums, fill};
 use crate::scene::{Scene, summary};
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let with_store = cases![
         Need::Program("mariadbd"), Need::Program("mariadb-install-db"), Need::Program("mariadb-backup"),
         Need::Program("weed"), Need::Program("rclone"), Need::Program("age-keygen");
@@ -54,10 +54,10 @@ fn assert_same_files(one: &Path, other: &Path) {
 }
 
 fn a_server_starts_on_a_backup_that_was_unpacked_in_parallel() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let data = bucket.scene.join("mysql");
     let before = fill(&data, TABLES);
-    let server = Server::start(&data);
+    let server = MariaDbServer::start(&data);
     server.query("flush privileges");
     let stream = bucket.scene.join("db.xb");
     let backup = format!(
@@ -97,13 +97,13 @@ fn a_server_starts_on_a_backup_that_was_unpacked_in_parallel() {
     let restored = bucket.scene.join("unpacked0");
     let folder = format!("--target-dir={}", restored.display());
     tool(Command::new("mariadb-backup").args(["--no-defaults", "--prepare", &folder]));
-    let server = Server::start(&restored);
+    let server = MariaDbServer::start(&restored);
     assert_eq!(checksums(&server, TABLES), before);
     server.stop();
 }
 
 fn one_table_is_restored_without_reading_the_others() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let source = bucket.scene.join("source");
     fs::create_dir_all(source.join("shop")).unwrap();
     noise(&source.join("shop/orders.ibd"), 25_000_000);
@@ -134,7 +134,7 @@ fn one_table_is_restored_without_reading_the_others() {
 }
 
 fn a_killed_unpack_goes_on_where_it_was() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let source = bucket.scene.join("source");
     fs::create_dir(&source).unwrap();
     for name in ["a", "b", "c"] {
@@ -147,7 +147,7 @@ fn a_killed_unpack_goes_on_where_it_was() {
     let proxy = Proxy::start(endpoint(), |request, _| {
         let range = request.header("range").unwrap_or_default().to_owned();
         let from: u64 = range.trim_start_matches("bytes=").split('-').next().unwrap().parse().unwrap_or(0);
-        (from > 70_000_000).then_some(Trouble::Late(Duration::from_secs(600)))
+        (from > 70_000_000).then_some(ProxyTrouble::Late(Duration::from_secs(600)))
     });
     let out = bucket.scene.join("out");
     let mut run = bucket.through(&proxy, "get").args([&at, "--unpack"]).arg(&out).start();
@@ -175,7 +175,7 @@ fn a_killed_unpack_goes_on_where_it_was() {
 }
 
 fn an_index_of_an_earlier_object_is_not_used() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let source = bucket.scene.join("source");
     fs::create_dir(&source).unwrap();
     noise(&source.join("a"), 20_000_000);

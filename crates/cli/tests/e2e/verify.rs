@@ -8,14 +8,14 @@ use std::process::Command;
 
 use haul_testkit::needs::tool;
 use haul_testkit::tree::set_time;
-use haul_testkit::{Finished, Mount, Need, Run, Scratch, SshdOptions, Tree};
+use haul_testkit::{CommandRun, Finished, Need, Scratch, SshdOptions, TestMount, TestTree};
 
 use crate::scene::{HAUL, Scene, Way, events, slash, summary};
 use crate::sftp;
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Root, Need::Program("rsync");
         differences_of_metadata_are_those_of_rsync,
@@ -36,7 +36,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// Every kind of entry and of metadata.
-fn source(scene: &Scene) -> Tree {
+fn source(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
     for name in
         ["same", "mode", "owner", "time", "xattr", "acl", "both", "dir/in", "first", "joined-1", "joined-2"]
@@ -134,7 +134,7 @@ fn differences_of_metadata_are_those_of_rsync() {
 /// Copies, and verifies with the same options.
 #[track_caller]
 fn verifies(
-    run: impl Fn(&str) -> Run,
+    run: impl Fn(&str) -> CommandRun,
     from: impl AsRef<std::ffi::OsStr>,
     to: impl AsRef<std::ffi::OsStr>,
 ) -> Finished {
@@ -211,7 +211,7 @@ fn a_copy_on_fat_verifies() {
     source.many("many", 20, 0..3000);
     source.time("many", 1_600_000_001, 5);
     chown(source.join("many"), Some(5), None).unwrap();
-    let disk = Mount::fat(64 << 20);
+    let disk = TestMount::fat(64 << 20);
     let run = verifies(|word| scene.haul(word), slash(source.path()), slash(&disk.join("copy")));
     assert!(run.said().contains("not compared: owner of "), "{run}");
     let name = fs::read_dir(source.join("many")).unwrap().next().unwrap().unwrap().file_name();
@@ -221,7 +221,7 @@ fn a_copy_on_fat_verifies() {
 }
 
 fn a_copy_in_a_store_verifies() {
-    let bucket = Bucket::new();
+    let bucket = TestBucket::new();
     let source = source(&bucket.scene);
     let _ = verifies(|word| bucket.haul(word), slash(source.path()), bucket.at("t/"));
     let run = verifies(|word| bucket.haul(word), bucket.at("t/"), slash(&bucket.scene.join("back")));

@@ -5,15 +5,15 @@ use std::process::Command;
 
 use haul_testkit::store::endpoint;
 use haul_testkit::tree::list;
-use haul_testkit::{Finished, Need, Run, Tree, assert_same_tree};
+use haul_testkit::{CommandRun, Finished, Need, TestTree, assert_same_tree};
 use serde_json::Value;
 
 use crate::scene::{REMOTE, Scene, slash, summary};
 use crate::sftp;
-use crate::store::Bucket;
-use crate::{Case, cases};
+use crate::store::TestBucket;
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         Need::Program("rsync");
         over_ssh_they_match_as_in_a_shell,
@@ -50,7 +50,7 @@ const PATTERNS: [&str; 11] = [
     "logs/*/",
 ];
 
-fn tree(scene: &Scene) -> Tree {
+fn tree(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
     for name in ["logs/a.gz", "logs/b.gz", "logs/cc.gz", "logs/c.txt", "logs/.hidden.gz", "logs/old/d.gz"] {
         tree.text(name, name);
@@ -64,7 +64,7 @@ fn tree(scene: &Scene) -> Tree {
 }
 
 /// The copy by rsync of the pattern, which a shell has expanded. `star*` is the name of a file.
-fn by_rsync(tree: &Tree, pattern: &str, to: &Path) -> PathBuf {
+fn by_rsync(tree: &TestTree, pattern: &str, to: &Path) -> PathBuf {
     let pattern = if pattern == "star*" { "'star*'" } else { pattern };
     let line = format!("rsync -a {pattern} {}/", to.display());
     let status = Command::new("bash").args(["-c", &line]).current_dir(tree.path()).status().unwrap();
@@ -76,7 +76,7 @@ fn by_rsync(tree: &Tree, pattern: &str, to: &Path) -> PathBuf {
 const READ: [&str; 4] = ["logs/?.gz", "2026-0[12]/data/", "*/data/f*", "star*"];
 
 /// Copies each pattern, and compares with rsync. `run` gets the command and the pattern.
-fn check(scene: &Scene, run: &dyn Fn(&str, &str) -> Run) {
+fn check(scene: &Scene, run: &dyn Fn(&str, &str) -> CommandRun) {
     let copy = |pattern: &str, to: &Path| run("copy", pattern).arg("--json").arg(slash(to));
     let tree = tree(scene);
     for (at, pattern) in PATTERNS.iter().enumerate() {
@@ -96,8 +96,8 @@ fn check(scene: &Scene, run: &dyn Fn(&str, &str) -> Run) {
 }
 
 /// Compares the matches with their copies, and hashes both.
-fn check_reading(scene: &Scene, pattern: &str, copy: &Tree, run: &dyn Fn(&str, &str) -> Run) {
-    let sorted = |run: Run| {
+fn check_reading(scene: &Scene, pattern: &str, copy: &TestTree, run: &dyn Fn(&str, &str) -> CommandRun) {
+    let sorted = |run: CommandRun| {
         let run = run.finish().expect_success();
         let mut lines: Vec<String> = run.out().lines().map(str::to_owned).collect();
         lines.sort();
@@ -127,7 +127,7 @@ fn over_sftp_they_match_as_in_a_shell() {
 }
 
 fn in_keys_they_match_as_in_a_shell() {
-    let (scene, bucket) = (Scene::new(), Bucket::new());
+    let (scene, bucket) = (Scene::new(), TestBucket::new());
     let is_there = std::cell::Cell::new(false);
     check(&scene, &|word, pattern| {
         if !is_there.replace(true) {
@@ -143,7 +143,7 @@ fn the_files_are_moved() {
     let (tree, copy) = (tree(&scene), scene.tree("dst"));
     let from = scene.remote(tree.join("logs/*.gz"));
     let _ = scene.haul_ssh("mv").arg(from).arg(slash(copy.path())).finish().expect_success();
-    let names = |of: &Tree, dir: &str| {
+    let names = |of: &TestTree, dir: &str| {
         let mut names = list(&of.join(dir));
         names.sort();
         names.into_iter().map(|name| name.display().to_string()).collect::<Vec<_>>().join(" ")
@@ -153,7 +153,7 @@ fn the_files_are_moved() {
 }
 
 /// The line of a run that was refused.
-fn refused(run: Run, code: i32) -> Finished {
+fn refused(run: CommandRun, code: i32) -> Finished {
     let run = run.finish().expect_code(code);
     assert_eq!(run.err().lines().filter(|line| line.starts_with("haul: failed")).count(), 1, "{run}");
     run
@@ -228,8 +228,8 @@ fn matches_on_a_host_are_listed_and_analysed() {
 }
 
 /// A bucket with the tree, and the tree.
-fn uploaded() -> (Scene, Bucket, Tree) {
-    let (scene, bucket) = (Scene::new(), Bucket::new());
+fn uploaded() -> (Scene, TestBucket, TestTree) {
+    let (scene, bucket) = (Scene::new(), TestBucket::new());
     let tree = tree(&scene);
     bucket.rclone_copy(true, tree.path(), "");
     (scene, bucket, tree)

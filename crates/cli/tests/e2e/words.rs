@@ -3,9 +3,9 @@
 use haul_testkit::assert_same_tree;
 
 use crate::scene::{Scene, slash};
-use crate::{Case, cases};
+use crate::{TestCase, cases};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         rsync_s_bundles_with_h_copy_and_delete,
         help_is_printed_only_for_a_lone_h,

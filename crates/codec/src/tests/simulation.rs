@@ -1,20 +1,20 @@
 //! Simulates the controller window by window, with a given link, CPUs, source, remote end and content.
 
 use super::{Chooser, Sight};
-use crate::ladder::{Content, LADDER};
+use crate::ladder::{ContentProperties, LADDER};
 
 /// Length of a window in seconds.
 const WINDOW: f64 = 0.25;
 
 /// A simulated environment. Rates are in bytes per second.
 #[derive(Clone, Copy)]
-struct World {
+struct SimulatedWorld {
     link: f64,
     cores: f64,
     source: f64,
     remote: f64,
     /// The actual properties of the content, which differ slightly from the ladder's.
-    content: Content,
+    content: ContentProperties,
     /// CPU time of everything else, per plain byte.
     other: f64,
     /// CPU time that unpacking takes from the same CPUs, per plain byte: the remote end is on the same host, or shares a
@@ -29,15 +29,15 @@ struct World {
 }
 
 /// Text: zstd 1 compresses it to a sixth.
-const TEXT: Content = Content { speed: 550e6, gain: 1.8 };
+const TEXT: ContentProperties = ContentProperties { speed: 550e6, gain: 1.8 };
 /// Pages of a database.
-const PAGES: Content = Content { speed: 430e6, gain: 0.75 };
+const PAGES: ContentProperties = ContentProperties { speed: 430e6, gain: 0.75 };
 /// Random bytes.
-const NOISE: Content = Content { speed: 5e9, gain: 0.0 };
+const NOISE: ContentProperties = ContentProperties { speed: 5e9, gain: 0.0 };
 
 const MBIT: f64 = 1e6 / 8.0;
 
-const FAST: World = World {
+const FAST: SimulatedWorld = SimulatedWorld {
     link: 40_000.0 * MBIT,
     cores: 2.0,
     source: 900e6,
@@ -55,8 +55,8 @@ fn twist(at: usize) -> f64 {
     if at.is_multiple_of(2) { 1.06 } else { 0.95 }
 }
 
-impl World {
-    fn slow(link: f64, content: Content) -> Self {
+impl SimulatedWorld {
+    fn slow(link: f64, content: ContentProperties) -> Self {
         Self { link, content, other: 0.5e-9, ..FAST }
     }
 
@@ -66,14 +66,17 @@ impl World {
     }
 
     /// The plain bytes per second that arrive on a rung, and the limit that holds.
-    fn rate(&self, at: usize) -> (f64, Limit) {
+    fn rate(&self, at: usize) -> (f64, SimulatedLimit) {
         let rung = LADDER[at];
         let cost = if at == 0 { 0.0 } else { rung.cost(&self.content) * twist(at) };
         let limits = [
-            (self.link * self.ratio(at) / 2_f64.powi(self.start), Limit::Link),
-            (self.cores / (self.other + cost + if at == 0 { 0.0 } else { self.unpack }), Limit::Processors),
-            (self.source, Limit::Source),
-            (self.remote, Limit::Remote),
+            (self.link * self.ratio(at) / 2_f64.powi(self.start), SimulatedLimit::Link),
+            (
+                self.cores / (self.other + cost + if at == 0 { 0.0 } else { self.unpack }),
+                SimulatedLimit::Processors,
+            ),
+            (self.source, SimulatedLimit::Source),
+            (self.remote, SimulatedLimit::Remote),
         ];
         limits.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).unwrap()
     }
@@ -103,10 +106,10 @@ impl World {
         }
         let packing = if at == 0 { 0.0 } else { rate * rung.cost(&self.content) };
         let (sending, waiting) = match limit {
-            Limit::Link | Limit::Remote => (4.0, packing),
-            Limit::Processors if at == 0 => (1.5, 0.0),
-            Limit::Processors => (0.3, 4.0),
-            Limit::Source => (0.2, packing.min(0.3)),
+            SimulatedLimit::Link | SimulatedLimit::Remote => (4.0, packing),
+            SimulatedLimit::Processors if at == 0 => (1.5, 0.0),
+            SimulatedLimit::Processors => (0.3, 4.0),
+            SimulatedLimit::Source => (0.2, packing.min(0.3)),
         };
         let other = rate * self.other;
         let sight = Sight {
@@ -117,7 +120,7 @@ impl World {
             packing: waiting,
             cores: (self.cores - other).max(packing),
             other,
-            held: self.told.then_some(if matches!(limit, Limit::Remote) { 0.9 } else { 0.02 }),
+            held: self.told.then_some(if matches!(limit, SimulatedLimit::Remote) { 0.9 } else { 0.02 }),
         };
         chooser.tick(&sight);
         rate
@@ -132,7 +135,7 @@ impl World {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Limit {
+enum SimulatedLimit {
     Link,
     Processors,
     Source,
@@ -143,7 +146,7 @@ enum Limit {
 fn a_fast_link_gets_no_compression() {
     for content in [TEXT, PAGES, NOISE] {
         let mut chooser = Chooser::default();
-        let world = World { content, ..FAST };
+        let world = SimulatedWorld { content, ..FAST };
         world.window(&mut chooser);
         assert_eq!(chooser.at(), 0, "after the first look");
         for _ in 0..80 {
@@ -156,21 +159,21 @@ fn a_fast_link_gets_no_compression() {
 #[test]
 fn a_slow_link_uses_the_cpus() {
     let mut chooser = Chooser::default();
-    let world = World::slow(100.0 * MBIT, TEXT);
+    let world = SimulatedWorld::slow(100.0 * MBIT, TEXT);
     world.run(&mut chooser, 6);
     assert!(chooser.at() >= 5, "{chooser:?}");
     let share = world.run(&mut chooser, 80);
     assert!(share > 0.9, "{share} at {chooser:?}");
     // More CPUs allow harder compression.
     let mut chooser = Chooser::default();
-    World { cores: 16.0, ..world }.run(&mut chooser, 20);
+    SimulatedWorld { cores: 16.0, ..world }.run(&mut chooser, 20);
     assert!(chooser.at() >= 7, "{chooser:?}");
 }
 
 #[test]
 fn a_gigabit_link_with_two_cpus_stays_with_fast_levels() {
     let mut chooser = Chooser::default();
-    let world = World { link: 1000.0 * MBIT, other: 3e-9, ..FAST };
+    let world = SimulatedWorld { link: 1000.0 * MBIT, other: 3e-9, ..FAST };
     let share = world.run(&mut chooser, 40);
     assert!((1..=5).contains(&chooser.at()), "{chooser:?}");
     assert!(share > 0.85, "{share}");
@@ -182,7 +185,8 @@ fn any_first_rung_comes_close_to_the_best() {
         for content in [TEXT, PAGES] {
             for cores in [1.0, 2.0, 4.0, 16.0] {
                 let mut chooser = Chooser::default();
-                let world = World { cores, other: 1e-9, ..World::slow(link * MBIT, content) };
+                let world =
+                    SimulatedWorld { cores, other: 1e-9, ..SimulatedWorld::slow(link * MBIT, content) };
                 world.run(&mut chooser, 8);
                 let share = world.run(&mut chooser, 100);
                 assert!(share > 0.8, "{share} with {link} Mbit/s, {cores} cores, {content:?}: {chooser:?}");
@@ -194,8 +198,8 @@ fn any_first_rung_comes_close_to_the_best() {
 #[test]
 fn it_adapts_to_a_faster_and_a_slower_link() {
     let mut chooser = Chooser::default();
-    let slow = World { remote: 2e9, source: 2e9, ..World::slow(100.0 * MBIT, PAGES) };
-    let fast = World { link: 10_000.0 * MBIT, ..slow };
+    let slow = SimulatedWorld { remote: 2e9, source: 2e9, ..SimulatedWorld::slow(100.0 * MBIT, PAGES) };
+    let fast = SimulatedWorld { link: 10_000.0 * MBIT, ..slow };
     slow.run(&mut chooser, 20);
     assert!(chooser.at() >= 5, "{chooser:?}");
     // Within some three seconds each.
@@ -210,10 +214,10 @@ fn it_adapts_to_a_faster_and_a_slower_link() {
 #[test]
 fn it_adapts_to_more_and_to_fewer_cpus() {
     let mut chooser = Chooser::default();
-    let idle = World::slow(200.0 * MBIT, PAGES);
+    let idle = SimulatedWorld::slow(200.0 * MBIT, PAGES);
     idle.run(&mut chooser, 20);
     let high = chooser.at();
-    let busy = World { cores: 0.15, ..idle };
+    let busy = SimulatedWorld { cores: 0.15, ..idle };
     let share = busy.run(&mut chooser, 20);
     assert!(chooser.at() < high && share > 0.6, "{share} {chooser:?}");
     idle.run(&mut chooser, 12);
@@ -224,7 +228,7 @@ fn it_adapts_to_more_and_to_fewer_cpus() {
 fn a_slow_remote_end_is_not_mistaken_for_a_slow_link() {
     for told in [false, true] {
         let mut chooser = Chooser::default();
-        let world = World { remote: 150e6, cores: 8.0, other: 1e-9, told, ..FAST };
+        let world = SimulatedWorld { remote: 150e6, cores: 8.0, other: 1e-9, told, ..FAST };
         world.run(&mut chooser, 12);
         let mut packed = 0;
         for _ in 0..120 {
@@ -238,9 +242,9 @@ fn a_slow_remote_end_is_not_mistaken_for_a_slow_link() {
 #[test]
 fn incompressible_content_does_not_change_the_rung() {
     let mut chooser = Chooser::default();
-    let text = World::slow(100.0 * MBIT, TEXT);
+    let text = SimulatedWorld::slow(100.0 * MBIT, TEXT);
     text.run(&mut chooser, 20);
-    let noise = World { content: NOISE, ..text };
+    let noise = SimulatedWorld { content: NOISE, ..text };
     assert!(noise.run(&mut chooser, 20) > 0.99);
     text.run(&mut chooser, 4);
     assert!(chooser.at() >= 4, "ready when text comes again: {chooser:?}");
@@ -252,9 +256,9 @@ fn a_link_that_comes_to_speed_and_a_remote_end_on_the_same_cpus_cost_little() {
         for unpack in [0.0, 0.8e-9, 1.5e-9] {
             for link in [100.0, 300.0, 1000.0, 2500.0, 5000.0, 10_000.0, 40_000.0] {
                 let mut chooser = Chooser::default();
-                let world = World { link: link * MBIT, content, other: 2e-9, unpack, ..FAST };
+                let world = SimulatedWorld { link: link * MBIT, content, other: 2e-9, unpack, ..FAST };
                 for start in [3, 2, 1] {
-                    let _ = World { start, ..world }.window(&mut chooser);
+                    let _ = SimulatedWorld { start, ..world }.window(&mut chooser);
                 }
                 let (soon, later) = (world.run(&mut chooser, 20), world.run(&mut chooser, 160));
                 let what = format!("{link} Mbit/s, {content:?}, unpacking {unpack}: {soon}, {later}");
@@ -268,7 +272,7 @@ fn a_link_that_comes_to_speed_and_a_remote_end_on_the_same_cpus_cost_little() {
 fn a_link_that_is_known_to_be_the_limit_is_not_checked() {
     for content in [TEXT, PAGES] {
         let mut chooser = Chooser::default();
-        let world = World { told: true, ..World::slow(100.0 * MBIT, content) };
+        let world = SimulatedWorld { told: true, ..SimulatedWorld::slow(100.0 * MBIT, content) };
         world.run(&mut chooser, 12);
         for _ in 0..200 {
             world.window(&mut chooser);
@@ -281,7 +285,7 @@ fn a_link_that_is_known_to_be_the_limit_is_not_checked() {
 fn levels_that_gain_nothing_are_left() {
     for told in [false, true] {
         let mut chooser = Chooser::default();
-        let world = World { flat: true, told, ..World::slow(100.0 * MBIT, PAGES) };
+        let world = SimulatedWorld { flat: true, told, ..SimulatedWorld::slow(100.0 * MBIT, PAGES) };
         let share = world.run(&mut chooser, 12);
         assert!(share > 0.95, "{share}");
         let mut hard = 0;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::format::Merge;
+use super::format::MergeRule;
 use super::rule::Rule;
 use crate::path::RelPath;
 
 /// The directory that the rules of a file are relative to.
 #[derive(Clone, Debug)]
-pub(super) enum Base {
+pub(super) enum RuleBase {
     /// A directory at or below the root.
     Dir(RelPath),
     /// A directory above the root: the path of the root from there.
@@ -16,13 +16,13 @@ pub(super) enum Base {
 }
 
 /// A rule of a file.
-pub(super) struct Local<'a> {
+pub(super) struct FileRule<'a> {
     pub(super) rule: &'a Rule,
-    pub(super) base: &'a Base,
+    pub(super) base: &'a RuleBase,
 }
 
 #[derive(Debug)]
-pub(super) enum Item {
+pub(super) enum DirRuleItem {
     Rule(Rule),
     /// The number of a further list.
     List(usize),
@@ -30,13 +30,13 @@ pub(super) enum Item {
 
 /// The rules of one file, followed by those that its directory inherits.
 #[derive(Debug)]
-pub(super) struct Chunk {
-    pub(super) base: Base,
-    pub(super) items: Vec<Item>,
-    pub(super) next: Option<Arc<Chunk>>,
+pub(super) struct RuleChunk {
+    pub(super) base: RuleBase,
+    pub(super) items: Vec<DirRuleItem>,
+    pub(super) next: Option<Arc<RuleChunk>>,
 }
 
-impl Drop for Chunk {
+impl Drop for RuleChunk {
     /// In a loop, because the tree decides how deep it is.
     fn drop(&mut self) {
         let mut next = self.next.take();
@@ -48,35 +48,37 @@ impl Drop for Chunk {
 
 /// The rules of the files with one name.
 #[derive(Clone, Debug)]
-pub(super) struct List {
-    pub(super) merge: Arc<Merge>,
-    pub(super) head: Option<Arc<Chunk>>,
+pub(super) struct RuleList {
+    pub(super) merge: Arc<MergeRule>,
+    pub(super) head: Option<Arc<RuleChunk>>,
 }
 
 /// The rules that count in one directory, besides those of the run.
 #[derive(Clone, Debug, Default)]
 pub struct DirRules {
     /// In the order in which the files were named. A list that the `!` of its file has dropped is `None`.
-    pub(super) lists: Arc<Vec<Option<List>>>,
+    pub(super) lists: Arc<Vec<Option<RuleList>>>,
     /// The bytes of all files.
     pub(super) len: usize,
 }
 
 impl DirRules {
     /// The first rule of list `list` that `holds`.
-    pub(super) fn find(&self, list: usize, holds: &mut dyn FnMut(Local<'_>) -> bool) -> Option<Rule> {
+    pub(super) fn find(&self, list: usize, holds: &mut dyn FnMut(FileRule<'_>) -> bool) -> Option<Rule> {
         let head = |list: usize| self.lists.get(list)?.as_ref()?.head.as_deref();
         // A list contains lists with higher numbers only.
-        let mut todo: Vec<(&Chunk, usize)> = head(list).map(|chunk| (chunk, 0)).into_iter().collect();
+        let mut todo: Vec<(&RuleChunk, usize)> = head(list).map(|chunk| (chunk, 0)).into_iter().collect();
         while let Some((chunk, at)) = todo.pop() {
             let Some(item) = chunk.items.get(at) else {
                 todo.extend(chunk.next.as_deref().map(|next| (next, 0)));
                 continue;
             };
             match item {
-                Item::Rule(rule) if holds(Local { rule, base: &chunk.base }) => return Some(rule.clone()),
-                Item::Rule(_) => todo.push((chunk, at + 1)),
-                Item::List(inner) => {
+                DirRuleItem::Rule(rule) if holds(FileRule { rule, base: &chunk.base }) => {
+                    return Some(rule.clone());
+                }
+                DirRuleItem::Rule(_) => todo.push((chunk, at + 1)),
+                DirRuleItem::List(inner) => {
                     todo.push((chunk, at + 1));
                     todo.extend(head(*inner).map(|chunk| (chunk, 0)));
                 }

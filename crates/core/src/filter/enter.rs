@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::dir_rules::{Base, Chunk, DirRules, Item, List};
-use super::format::Merge;
+use super::dir_rules::{DirRuleItem, DirRules, RuleBase, RuleChunk, RuleList};
+use super::format::MergeRule;
 use super::parse::{BadRule, Parsed, parse_file};
 use super::rule::Rule;
-use super::rules::{Above, Filter, Rules};
+use super::rules::{Filter, Rules, RulesAbove};
 use crate::error::{Error, ErrorKind, Result, Side};
 use crate::path::RelPath;
 
@@ -16,13 +16,15 @@ pub const MAX_RULES_LEN: usize = 1024 * 1024;
 const MAX_MERGES: usize = 32;
 
 /// Reads a file below the root; `None` if there is none.
-pub type ReadFile<'a> = &'a mut dyn FnMut(&RelPath) -> Result<Option<Vec<u8>>>;
+pub type ReadRuleFile<'a> = &'a mut dyn FnMut(&RelPath) -> Result<Option<Vec<u8>>>;
 
 /// The rules before the root is entered: of files above it.
-fn top(rules: &Rules, above: &Above) -> Result<DirRules> {
-    let lists: Vec<_> =
-        rules.dir_merges().map(|merge| Some(List { merge: Arc::new(merge.clone()), head: None })).collect();
-    let mut reader = Reader { lists, len: 0, depth: 0 };
+fn top(rules: &Rules, above: &RulesAbove) -> Result<DirRules> {
+    let lists: Vec<_> = rules
+        .dir_merges()
+        .map(|merge| Some(RuleList { merge: Arc::new(merge.clone()), head: None }))
+        .collect();
+    let mut reader = RuleFileReader { lists, len: 0, depth: 0 };
     for list in 0..reader.lists.len() {
         let Some(merge) = reader.lists[list].as_ref().map(|list| Arc::clone(&list.merge)) else {
             continue;
@@ -33,7 +35,7 @@ fn top(rules: &Rules, above: &Above) -> Result<DirRules> {
         {
             let way = below(&above.root, &file.dir).to_vec();
             let shown = [&file.dir[..], b"/", &file.name].concat();
-            reader.take(list, Base::Above(way), &file.text, &shown, None)?;
+            reader.take(list, RuleBase::Above(way), &file.text, &shown, None)?;
             if merge.is_private {
                 reader.clear(list);
             }
@@ -49,9 +51,9 @@ impl<'a> Filter<'a> {
     /// Those of `above`; [`crate::ErrorKind::Usage`] if a file has a text that is no rule.
     pub fn open(
         rules: &'a Rules,
-        above: impl FnOnce(&[Vec<u8>]) -> Result<Above>,
+        above: impl FnOnce(&[Vec<u8>]) -> Result<RulesAbove>,
     ) -> Result<(Self, DirRules)> {
-        let above = if rules.look_above() { above(&rules.names_above())? } else { Above::default() };
+        let above = if rules.look_above() { above(&rules.names_above())? } else { RulesAbove::default() };
         let top = top(rules, &above)?;
         Ok((Self { rules, root: above.root }, top))
     }
@@ -68,11 +70,11 @@ impl<'a> Filter<'a> {
     ///
     /// # Errors
     /// Those of `read`; [`ErrorKind::Usage`] if a file has a text that is no rule, or is too long.
-    pub fn enter(&self, above: &DirRules, dir: &RelPath, read: ReadFile<'_>) -> Result<DirRules> {
+    pub fn enter(&self, above: &DirRules, dir: &RelPath, read: ReadRuleFile<'_>) -> Result<DirRules> {
         if above.lists.is_empty() {
             return Ok(above.clone());
         }
-        let mut reader = Reader { lists: above.lists.to_vec(), len: above.len, depth: 0 };
+        let mut reader = RuleFileReader { lists: above.lists.to_vec(), len: above.len, depth: 0 };
         let (mut is_new, mut at) = (false, 0);
         // The file of one list may add others.
         while at < reader.lists.len() {
@@ -87,7 +89,13 @@ impl<'a> Filter<'a> {
                 && let Some(text) = read(&path)?
             {
                 is_new = true;
-                reader.take(at, Base::Dir(dir.clone()), &text, path.as_bytes(), Some((dir, &mut *read)))?;
+                reader.take(
+                    at,
+                    RuleBase::Dir(dir.clone()),
+                    &text,
+                    path.as_bytes(),
+                    Some((dir, &mut *read)),
+                )?;
             }
             at += 1;
         }
@@ -101,7 +109,7 @@ impl<'a> Filter<'a> {
     ///
     /// # Errors
     /// As [`Filter::enter`].
-    pub fn enter_all(&self, top: &DirRules, dir: &RelPath, read: ReadFile<'_>) -> Result<DirRules> {
+    pub fn enter_all(&self, top: &DirRules, dir: &RelPath, read: ReadRuleFile<'_>) -> Result<DirRules> {
         let mut rules = top.clone();
         if rules.lists.is_empty() {
             return Ok(rules);
@@ -120,21 +128,21 @@ impl<'a> Filter<'a> {
 }
 
 /// Where a file is that others may be relative to, and how these are read.
-type Beside<'a, 'b> = Option<(&'a RelPath, ReadFile<'b>)>;
+type RelativeTo<'a, 'b> = Option<(&'a RelPath, ReadRuleFile<'b>)>;
 
-struct Reader {
-    lists: Vec<Option<List>>,
+struct RuleFileReader {
+    lists: Vec<Option<RuleList>>,
     len: usize,
     depth: usize,
 }
 
 /// A failure in a file: a text that is no rule, or another error.
-enum Trouble {
+enum RuleFileError {
     Bad(BadRule),
     Other(Error),
 }
 
-impl From<BadRule> for Trouble {
+impl From<BadRule> for RuleFileError {
     fn from(bad: BadRule) -> Self {
         Self::Bad(bad)
     }
@@ -144,7 +152,7 @@ fn refused(why: impl Into<String>, file: &[u8]) -> Error {
     Error::new(ErrorKind::Usage, Side::Source, "read the filter rules", why).on(file)
 }
 
-impl Reader {
+impl RuleFileReader {
     fn clear(&mut self, list: usize) {
         if let Some(list) = self.lists.get_mut(list).and_then(Option::as_mut) {
             list.head = None;
@@ -155,20 +163,20 @@ impl Reader {
     fn take(
         &mut self,
         list: usize,
-        base: Base,
+        base: RuleBase,
         text: &[u8],
         shown: &[u8],
-        beside: Beside<'_, '_>,
+        beside: RelativeTo<'_, '_>,
     ) -> Result<()> {
         let Some(found) = self.lists.get(list).and_then(Option::as_ref) else { return Ok(()) };
         let (merge, inherited) = (Arc::clone(&found.merge), found.head.clone());
-        let mut chunk = Chunk { base, items: Vec::new(), next: inherited };
+        let mut chunk = RuleChunk { base, items: Vec::new(), next: inherited };
         match &merge.tag {
             None => self.add(&mut chunk, &merge, text, shown, beside)?,
             Some(signature) if !text.starts_with(signature) => return Ok(()),
             Some(_) => {
                 let rules = [Rule::include(literal(merge.name())), Rule::exclude("*")];
-                chunk.items.extend(rules.map(|rule| Item::Rule(rule.at(merge.format.plain))));
+                chunk.items.extend(rules.map(|rule| DirRuleItem::Rule(rule.at(merge.format.plain))));
             }
         }
         if let Some(list) = self.lists.get_mut(list).and_then(Option::as_mut) {
@@ -180,23 +188,23 @@ impl Reader {
     /// Adds the rules of a file to a chunk.
     fn add(
         &mut self,
-        chunk: &mut Chunk,
-        merge: &Merge,
+        chunk: &mut RuleChunk,
+        merge: &MergeRule,
         text: &[u8],
         shown: &[u8],
-        mut beside: Beside<'_, '_>,
+        mut beside: RelativeTo<'_, '_>,
     ) -> Result<()> {
         self.len += text.len();
         if self.len > MAX_RULES_LEN {
             return Err(refused(format!("more than {MAX_RULES_LEN} bytes of rules count here"), shown));
         }
         let parsed = parse_file(text, &merge.format, &mut |parsed| {
-            let other = |error| Err(Trouble::Other(error));
+            let other = |error| Err(RuleFileError::Other(error));
             match parsed {
-                Parsed::Rule(rule) => chunk.items.push(Item::Rule(rule)),
+                Parsed::Rule(rule) => chunk.items.push(DirRuleItem::Rule(rule)),
                 Parsed::Clear => {
                     for item in chunk.items.drain(..) {
-                        if let Item::List(number) = item {
+                        if let DirRuleItem::List(number) = item {
                             self.lists[number] = None;
                         }
                     }
@@ -212,14 +220,16 @@ impl Reader {
                     if self.lists.len() >= MAX_MERGES {
                         return other(refused("too many dir-merge rules count here", shown));
                     }
-                    chunk.items.push(Item::List(self.lists.len()));
-                    self.lists.push(Some(List { merge: Arc::new(inner), head: None }));
+                    chunk.items.push(DirRuleItem::List(self.lists.len()));
+                    self.lists.push(Some(RuleList { merge: Arc::new(inner), head: None }));
                 }
                 Parsed::Merge(inner) => {
                     let Some((dir, read)) = beside.as_mut() else {
                         return other(refused("merge is not possible in a file above the root", shown));
                     };
-                    return self.include(chunk, &inner, dir, &mut **read, shown).map_err(Trouble::Other);
+                    return self
+                        .include(chunk, &inner, dir, &mut **read, shown)
+                        .map_err(RuleFileError::Other);
                 }
                 Parsed::Cvs(_) => {
                     return other(refused("-C is possible on the command line only", shown));
@@ -228,18 +238,18 @@ impl Reader {
             Ok(())
         });
         parsed.map_err(|trouble| match trouble {
-            Trouble::Other(error) => error,
-            Trouble::Bad(bad) => refused(format!("`{}`: {}", bad.text.escape_ascii(), bad.why), shown),
+            RuleFileError::Other(error) => error,
+            RuleFileError::Bad(bad) => refused(format!("`{}`: {}", bad.text.escape_ascii(), bad.why), shown),
         })
     }
 
     /// Reads a file that another one names, relative to the directory of that one.
     fn include(
         &mut self,
-        chunk: &mut Chunk,
-        merge: &Merge,
+        chunk: &mut RuleChunk,
+        merge: &MergeRule,
         dir: &RelPath,
-        read: ReadFile<'_>,
+        read: ReadRuleFile<'_>,
         shown: &[u8],
     ) -> Result<()> {
         if self.depth >= MAX_MERGES {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::dir_rules::DirRules;
-use super::enter::{MAX_RULES_LEN, ReadFile, absolute};
-use super::rules::{Above, AboveFile, Filter};
+use super::enter::{MAX_RULES_LEN, ReadRuleFile, absolute};
+use super::rules::{AboveFile, Filter, RulesAbove};
 use crate::entry::{Entry, EntryKind};
 use crate::error::{Error, ErrorKind, Result, Side};
 use crate::path::RelPath;
@@ -95,13 +95,13 @@ pub fn read_rules(
 /// The cause of an error of a file of rules that is a symbolic link.
 pub const IS_LINK: &str = "it is a symbolic link, and rules are read from regular files only";
 
-/// Looks for files in the directories above a root: those of [`Above`]. `read` gets paths below `/`.
+/// Looks for files in the directories above a root: those of [`RulesAbove`]. `read` gets paths below `/`.
 ///
 /// # Errors
 /// Those of `read`.
-pub fn look_above(root: &[u8], names: &[Vec<u8>], read: ReadFile<'_>) -> Result<Above> {
+pub fn look_above(root: &[u8], names: &[Vec<u8>], read: ReadRuleFile<'_>) -> Result<RulesAbove> {
     let root = absolute(b"/", root);
-    let mut above = Above { root: root.clone(), files: Vec::new() };
+    let mut above = RulesAbove { root: root.clone(), files: Vec::new() };
     let ends = root.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
     for end in ends.filter(|_| root.len() > 1) {
         let dir = if end == 0 { &b"/"[..] } else { &root[..end] };

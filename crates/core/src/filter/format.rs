@@ -24,7 +24,7 @@ pub enum Prefixes {
 
 /// The syntax of rules, and the properties that they have unless a rule states others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Format {
+pub struct RuleFormat {
     /// The prefixes that the rules may have.
     pub prefixes: Prefixes,
     /// Rules end at white space instead of line ends, and there are no comments (`w`).
@@ -43,7 +43,7 @@ pub struct Format {
     pub perishable: bool,
 }
 
-impl Format {
+impl RuleFormat {
     /// Rules with these prefixes, in lines.
     #[must_use]
     pub fn new(prefixes: Prefixes) -> Self {
@@ -68,12 +68,12 @@ impl Format {
 
 /// A rule that names a file with rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Merge {
+pub struct MergeRule {
     /// The name of the file, as given.
     #[serde(with = "serde_bytes")]
     pub file: Vec<u8>,
     /// How its rules are written.
-    pub format: Format,
+    pub format: RuleFormat,
     /// Subdirectories do not inherit the rules (`n`). Only for files of directories.
     pub is_private: bool,
     /// The files themselves are excluded (`e`).
@@ -82,14 +82,14 @@ pub struct Merge {
     pub tag: Option<ByteBuf>,
 }
 
-impl Merge {
+impl MergeRule {
     /// The rule of a file that excludes all else in its directory, if it begins with `signature`. The rule is for the sides
     /// of `plain`.
     #[must_use]
     pub fn tag(file: &[u8], signature: &[u8], plain: Sides) -> Self {
         Self {
             file: file.to_vec(),
-            format: Format { plain, ..Format::new(Prefixes::Rules) },
+            format: RuleFormat { plain, ..RuleFormat::new(Prefixes::Rules) },
             is_private: false,
             excludes_itself: false,
             tag: Some(ByteBuf::from(signature.to_vec())),

@@ -34,11 +34,11 @@ mod tests;
 mod wild;
 
 pub use dir_rules::DirRules;
-pub use enter::{MAX_RULES_LEN, ReadFile};
+pub use enter::{MAX_RULES_LEN, ReadRuleFile};
 pub use files::{IS_LINK, RulesReader, look_above, read_rules};
-pub use format::{Format, Merge, Prefixes};
+pub use format::{MergeRule, Prefixes, RuleFormat};
 pub use rule::{Rule, Sides};
-pub use rules::{Above, AboveFile, Excluded, Filter, Item, Rules};
+pub use rules::{AboveFile, Excluded, Filter, RuleItem, Rules, RulesAbove};
 
 /// Whether a pattern with `*`, `?` and `[` matches the whole of a name.
 #[must_use]

@@ -1,6 +1,6 @@
 //! Reads rules in rsync's language.
 
-use super::format::{Format, Merge, Prefixes};
+use super::format::{MergeRule, Prefixes, RuleFormat};
 use super::rule::{Rule, Sides};
 use crate::path::MAX_PATH_LEN;
 
@@ -12,11 +12,11 @@ pub enum Parsed {
     /// Drop all rules so far.
     Clear,
     /// Read a file once, in this place.
-    Merge(Merge),
+    Merge(MergeRule),
     /// Read a file in each directory.
-    DirMerge(Merge),
+    DirMerge(MergeRule),
     /// Exclude the names that CVS ignores. The lists of these names have this format.
-    Cvs(Format),
+    Cvs(RuleFormat),
 }
 
 /// Why a text is no rule, with the text.
@@ -34,7 +34,7 @@ pub struct BadRule {
 /// The first text that is no rule.
 pub fn parse_file<E: From<BadRule>>(
     text: &[u8],
-    format: &Format,
+    format: &RuleFormat,
     found: &mut dyn FnMut(Parsed) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut add = |rule: &[u8]| parse_rule(rule, format)?.into_iter().try_for_each(&mut *found);
@@ -52,7 +52,7 @@ pub fn parse_file<E: From<BadRule>>(
 }
 
 /// The next rule of a text that is split at white space. A rule with a prefix contains the space after it.
-fn next_word<'a>(text: &'a [u8], format: &Format) -> Option<(&'a [u8], &'a [u8])> {
+fn next_word<'a>(text: &'a [u8], format: &RuleFormat) -> Option<(&'a [u8], &'a [u8])> {
     let start = text.iter().position(|byte| !is_space(*byte))?;
     let text = &text[start..];
     let end_from = |from: usize| {
@@ -77,7 +77,7 @@ fn is_space(byte: u8) -> bool {
 ///
 /// # Errors
 /// The text, if it is no rule.
-pub fn parse_rule(text: &[u8], format: &Format) -> Result<Vec<Parsed>, BadRule> {
+pub fn parse_rule(text: &[u8], format: &RuleFormat) -> Result<Vec<Parsed>, BadRule> {
     let bad = |why: &str| BadRule { text: text.to_vec(), why: why.to_owned() };
     if text.len() > MAX_PATH_LEN {
         return Err(bad("the rule is too long"));
@@ -146,7 +146,7 @@ struct Modifiers {
 }
 
 /// Reads a rule of the full language.
-fn prefixed(text: &[u8], format: &Format) -> Result<Vec<Parsed>, BadRule> {
+fn prefixed(text: &[u8], format: &RuleFormat) -> Result<Vec<Parsed>, BadRule> {
     let bad = |why: String| BadRule { text: text.to_vec(), why };
     let Some((letter, rest)) = kind(text) else {
         let why = "a rule begins with one of - + P R H S ! . : or its name, and a space precedes the pattern";
@@ -174,7 +174,7 @@ fn prefixed(text: &[u8], format: &Format) -> Result<Vec<Parsed>, BadRule> {
     let sides = own_sides.or(format.sides);
     let absolute = modifiers.absolute || format.absolute;
     let perishable = modifiers.perishable || format.perishable;
-    let inner = |prefixes| Format {
+    let inner = |prefixes| RuleFormat {
         prefixes,
         words: modifiers.words,
         clears: false,
@@ -210,7 +210,7 @@ fn prefixed(text: &[u8], format: &Format) -> Result<Vec<Parsed>, BadRule> {
         })]);
     }
     let file = if pattern.is_empty() { b".cvsignore".to_vec() } else { pattern.to_vec() };
-    let merge = Merge {
+    let merge = MergeRule {
         file,
         format: format_of_file,
         is_private: modifiers.is_private || modifiers.cvs,
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     fn one(text: &str) -> Result<Vec<Parsed>, String> {
-        parse_rule(text.as_bytes(), &Format::new(Prefixes::Rules)).map_err(|bad| bad.why)
+        parse_rule(text.as_bytes(), &RuleFormat::new(Prefixes::Rules)).map_err(|bad| bad.why)
     }
 
     #[test]
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn files_have_lines_or_words() {
-        let rules = |text: &str, format: &Format| {
+        let rules = |text: &str, format: &RuleFormat| {
             let mut all = Vec::new();
             let parsed = parse_file(text.as_bytes(), format, &mut |rule| -> Result<(), BadRule> {
                 all.push(rule);
@@ -331,13 +331,13 @@ mod tests {
             parsed.map(|()| all)
         };
         let (a, b) = (Parsed::Rule(Rule::exclude("a")), Parsed::Rule(Rule::include("b c")));
-        let full = Format::new(Prefixes::Rules);
+        let full = RuleFormat::new(Prefixes::Rules);
         assert_eq!(rules("# x\n; y\n\n- a\r\n+ b c\n", &full), Ok(vec![a.clone(), b.clone()]));
-        assert_eq!(rules("- a\0+ b c\0", &Format { nul: true, ..full.clone() }), Ok(vec![a.clone(), b]));
-        let words = Format { words: true, ..full.clone() };
+        assert_eq!(rules("- a\0+ b c\0", &RuleFormat { nul: true, ..full.clone() }), Ok(vec![a.clone(), b]));
+        let words = RuleFormat { words: true, ..full.clone() };
         assert_eq!(rules("- a\n! -_a", &words), Ok(vec![a.clone(), Parsed::Clear, a.clone()]));
         assert_eq!(rules(" a\t!  a", &full.clone().cvs()), Ok(vec![a.clone(), Parsed::Clear, a]));
-        let sided = Format { sides: Some(Sides::Source), ..full };
+        let sided = RuleFormat { sides: Some(Sides::Source), ..full };
         assert_eq!(rules("- a", &sided), Ok(vec![Parsed::Rule(Rule::exclude("a").at(Sides::Source))]));
         assert!(rules("P a", &sided).is_err());
     }

@@ -50,7 +50,7 @@ pub(super) fn matches(pattern: &[u8], path: &[u8], is_dir: bool) -> bool {
     wild_matches(&tokens, &[before, text, after].concat(), begin)
 }
 
-fn wild_matches(tokens: &[wild::Token<'_>], text: &[u8], begin: Begin) -> bool {
+fn wild_matches(tokens: &[wild::PatternStep<'_>], text: &[u8], begin: Begin) -> bool {
     match begin {
         Begin::Start => wild::matches(tokens, text, false),
         Begin::AnyComponent => wild::matches(tokens, text, true),

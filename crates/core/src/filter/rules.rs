@@ -4,25 +4,25 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::dir_rules::{Base, DirRules, Local};
-use super::format::Merge;
+use super::dir_rules::{DirRules, FileRule, RuleBase};
+use super::format::MergeRule;
 use super::rule::{Rule, Sides};
 use crate::path::RelPath;
 
 /// An element of the list of rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Item {
+pub enum RuleItem {
     /// A rule.
     Rule(Rule),
     /// In each directory, the rules of a file in it, and of those above it.
-    DirMerge(Merge),
+    DirMerge(MergeRule),
 }
 
 /// The rules of a run. The first rule that matches decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
     /// The list. It names each file of directories once.
-    pub items: Vec<Item>,
+    pub items: Vec<RuleItem>,
     /// Whether the rules select the entries to copy ([`Sides::Source`]; also the default) or protect from deletion
     /// ([`Sides::Destination`]).
     pub side: Sides,
@@ -37,7 +37,7 @@ pub struct Rules {
 
 /// The absolute path of a root, and the files of rules in the directories above it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Above {
+pub struct RulesAbove {
     /// The absolute path of the root.
     #[serde(with = "serde_bytes")]
     pub root: Vec<u8>,
@@ -68,7 +68,7 @@ pub struct Excluded {
 
 impl From<Vec<Rule>> for Rules {
     fn from(rules: Vec<Rule>) -> Self {
-        Self { items: rules.into_iter().map(Item::Rule).collect(), ..Self::default() }
+        Self { items: rules.into_iter().map(RuleItem::Rule).collect(), ..Self::default() }
     }
 }
 
@@ -97,10 +97,10 @@ impl Rules {
         self.dir_merges().next().is_some()
     }
 
-    pub(super) fn dir_merges(&self) -> impl Iterator<Item = &Merge> {
+    pub(super) fn dir_merges(&self) -> impl Iterator<Item = &MergeRule> {
         self.items.iter().filter_map(|item| match item {
-            Item::DirMerge(merge) => Some(merge),
-            Item::Rule(_) => None,
+            RuleItem::DirMerge(merge) => Some(merge),
+            RuleItem::Rule(_) => None,
         })
     }
 
@@ -118,13 +118,13 @@ impl Rules {
             .collect()
     }
 
-    /// Whether something outside of the root counts: see [`Above`].
+    /// Whether something outside of the root counts: see [`RulesAbove`].
     #[must_use]
     pub fn look_above(&self) -> bool {
         // A file of a directory may have rules for absolute paths.
         self.items.iter().any(|item| match item {
-            Item::Rule(rule) => rule.absolute,
-            Item::DirMerge(_) => true,
+            RuleItem::Rule(rule) => rule.absolute,
+            RuleItem::DirMerge(_) => true,
         })
     }
 
@@ -157,16 +157,16 @@ impl<'a> Filter<'a> {
     pub fn excludes(&self, dir: &DirRules, path: &RelPath, is_dir: bool) -> Option<Excluded> {
         let rules = self.rules;
         let text = self.in_transfer(path);
-        let judge = |rule: &Rule, base: Option<&Base>| {
+        let judge = |rule: &Rule, base: Option<&RuleBase>| {
             let counts = rules.counts(rule.sides) && !(rules.ignores_perishable && rule.perishable);
             counts && self.matches(rule, base, path, &text, is_dir)
         };
         let mut merges = 0;
         let decides = rules.items.iter().find_map(|item| match item {
-            Item::Rule(rule) => judge(rule, None).then(|| rule.clone()),
-            Item::DirMerge(_) => {
+            RuleItem::Rule(rule) => judge(rule, None).then(|| rule.clone()),
+            RuleItem::DirMerge(_) => {
                 merges += 1;
-                dir.find(merges - 1, &mut |Local { rule, base }| judge(rule, Some(base)))
+                dir.find(merges - 1, &mut |FileRule { rule, base }| judge(rule, Some(base)))
             }
         });
         decides.filter(|rule| !rule.include).map(|rule| Excluded { perishable: rule.perishable })
@@ -182,7 +182,14 @@ impl<'a> Filter<'a> {
         Cow::Owned([&name[..], slash, path.as_bytes()].concat())
     }
 
-    fn matches(&self, rule: &Rule, base: Option<&Base>, path: &RelPath, text: &[u8], is_dir: bool) -> bool {
+    fn matches(
+        &self,
+        rule: &Rule,
+        base: Option<&RuleBase>,
+        path: &RelPath,
+        text: &[u8],
+        is_dir: bool,
+    ) -> bool {
         if rule.absolute {
             let root = self.root.strip_prefix(b"/").unwrap_or(&self.root);
             let slash: &[u8] = if root.is_empty() || path.is_root() { b"" } else { b"/" };
@@ -190,11 +197,11 @@ impl<'a> Filter<'a> {
         }
         match base.filter(|_| rule.pattern.starts_with(b"/")) {
             None => rule.matches(text, is_dir),
-            Some(Base::Dir(dir)) => {
+            Some(RuleBase::Dir(dir)) => {
                 let below = path.as_bytes().strip_prefix(dir.as_bytes()).unwrap_or_default();
                 rule.matches(below.strip_prefix(b"/").unwrap_or(below), is_dir)
             }
-            Some(Base::Above(way)) => {
+            Some(RuleBase::Above(way)) => {
                 let slash: &[u8] = if path.is_root() { b"" } else { b"/" };
                 rule.matches(&[&way[..], slash, path.as_bytes()].concat(), is_dir)
             }

@@ -11,7 +11,7 @@ fn path(text: &str) -> RelPath {
 }
 
 fn open(rules: &Rules) -> (Filter<'_>, DirRules) {
-    Filter::open(rules, |_| Ok(Above::default())).unwrap()
+    Filter::open(rules, |_| Ok(RulesAbove::default())).unwrap()
 }
 
 fn excludes(rules: Vec<Rule>, at: &str, is_dir: bool) -> bool {
@@ -22,11 +22,11 @@ fn excludes(rules: Vec<Rule>, at: &str, is_dir: bool) -> bool {
 
 /// The rules of these texts.
 fn rules(texts: &[&str]) -> Rules {
-    let format = Format::new(Prefixes::Rules);
+    let format = RuleFormat::new(Prefixes::Rules);
     let items = texts.iter().flat_map(|text| parse::parse_rule(text.as_bytes(), &format).unwrap());
     let items = items.map(|parsed| match parsed {
-        parse::Parsed::Rule(rule) => Item::Rule(rule),
-        parse::Parsed::DirMerge(merge) => Item::DirMerge(merge),
+        parse::Parsed::Rule(rule) => RuleItem::Rule(rule),
+        parse::Parsed::DirMerge(merge) => RuleItem::DirMerge(merge),
         other => panic!("{other:?}"),
     });
     Rules { items: items.collect(), ..Rules::default() }
@@ -67,10 +67,10 @@ fn sides_negation_and_perishable_rules() {
 }
 
 /// A tree of files of rules.
-struct Files(BTreeMap<&'static str, &'static str>);
+struct RuleFiles(BTreeMap<&'static str, &'static str>);
 
-impl Files {
-    fn excludes(&self, rules: &Rules, above: &Above, at: &str) -> crate::Result<bool> {
+impl RuleFiles {
+    fn excludes(&self, rules: &Rules, above: &RulesAbove, at: &str) -> crate::Result<bool> {
         let (filter, top) = Filter::open(rules, |_| Ok(above.clone()))?;
         let mut read = |path: &RelPath| {
             let name = std::str::from_utf8(path.as_bytes()).unwrap();
@@ -80,7 +80,7 @@ impl Files {
         Ok(filter.excludes(&dir, &path(at), false).is_some())
     }
 
-    fn check(&self, rules: &Rules, above: &Above, yes: &[&str], no: &[&str]) {
+    fn check(&self, rules: &Rules, above: &RulesAbove, yes: &[&str], no: &[&str]) {
         for (paths, expected) in [(yes, true), (no, false)] {
             for at in paths {
                 assert_eq!(self.excludes(rules, above, at).unwrap(), expected, "{at}");
@@ -91,7 +91,7 @@ impl Files {
 
 #[test]
 fn directories_inherit_the_rules_of_their_parents() {
-    let files = Files(BTreeMap::from([
+    let files = RuleFiles(BTreeMap::from([
         (".f", "- *.o\n- /top\n- b/deep\n"),
         ("a/.f", "+ keep.o\n- /x\n"),
         ("a/b/.f", "!\n- y\n"),
@@ -100,12 +100,12 @@ fn directories_inherit_the_rules_of_their_parents() {
     let rules = rules(&[": .f", ":n .n", "- last"]);
     let yes = ["1.o", "top", "a/1.o", "a/x", "a/b/y", "n/z", "a/b/last", "b/deep", "q/b/deep"];
     let no = ["a/top", "a/keep.o", "a/q/x", "a/b/1.o", "n/m/z", "y", "a/b/deep"];
-    files.check(&rules, &Above::default(), &yes, &no);
+    files.check(&rules, &RulesAbove::default(), &yes, &no);
 }
 
 #[test]
 fn files_name_further_files() {
-    let files = Files(BTreeMap::from([
+    let files = RuleFiles(BTreeMap::from([
         ("a/.f", ". lib/more\n: .g\n- x\n"),
         ("a/lib/more", "- m\n"),
         ("a/.g", "+ x\n"),
@@ -115,7 +115,7 @@ fn files_name_further_files() {
         ("loop/me", "merge me\n"),
     ]));
     let rules = rules(&[": .f"]);
-    let none = Above::default();
+    let none = RulesAbove::default();
     files.check(&rules, &none, &["a/m", "a/b/m", "a/b/g"], &["a/x", "a/b/x", "never", "m", "a/g"]);
     assert_eq!(files.excludes(&rules, &none, "loop/x").unwrap_err().kind(), ErrorKind::Usage);
 }
@@ -124,8 +124,8 @@ fn files_name_further_files() {
 fn files_above_the_root_count_from_the_named_directory_on() {
     let file = |dir: &str, text: &str| AboveFile { dir: dir.into(), name: b".f".to_vec(), text: text.into() };
     let files = vec![file("/", "- r\n"), file("/s", "- /t/x\n- /x\n- s\n"), file("/s/t", "- /u/y\n")];
-    let above = Above { root: b"/s/t/u".to_vec(), files };
-    let none = Files(BTreeMap::new());
+    let above = RulesAbove { root: b"/s/t/u".to_vec(), files };
+    let none = RuleFiles(BTreeMap::new());
     none.check(&rules(&[": /.f"]), &above, &["r", "s", "y", "a/s"], &["x", "u", "a/y"]);
     none.check(&rules(&[": /s/.f"]), &above, &["s", "y"], &["r"]);
     none.check(&rules(&[": ../.f"]), &above, &["y"], &["r", "s"]);
@@ -135,19 +135,25 @@ fn files_above_the_root_count_from_the_named_directory_on() {
 
 #[test]
 fn a_tag_excludes_all_else_in_its_directory() {
-    let files = Files(BTreeMap::from([("a/[t]", "x"), ("a/.f", "+ *"), ("b/[t]", "no"), ("c/.f", "- x")]));
+    let files =
+        RuleFiles(BTreeMap::from([("a/[t]", "x"), ("a/.f", "+ *"), ("b/[t]", "no"), ("c/.f", "- x")]));
     let mut rules = rules(&[": .f"]);
-    rules.items.insert(0, Item::DirMerge(Merge::tag(b"[t]", b"x", Sides::Both)));
-    files.check(&rules, &Above::default(), &["a/x", "a/.f", "a/t", "a/b/c", "c/x"], &["a/[t]", "b/x", "x"]);
+    rules.items.insert(0, RuleItem::DirMerge(MergeRule::tag(b"[t]", b"x", Sides::Both)));
+    files.check(
+        &rules,
+        &RulesAbove::default(),
+        &["a/x", "a/.f", "a/t", "a/b/c", "c/x"],
+        &["a/[t]", "b/x", "x"],
+    );
 }
 
 #[test]
 fn a_line_that_is_no_rule_is_named_with_its_file() {
     let long = Box::leak("- x\n".repeat(MAX_RULES_LEN / 4 + 1).into_boxed_str());
-    let files = Files(BTreeMap::from([("a/.f", "- x\nnonsense\n"), ("b/.f", long), ("c/.f", ": x/y\n")]));
+    let files = RuleFiles(BTreeMap::from([("a/.f", "- x\nnonsense\n"), ("b/.f", long), ("c/.f", ": x/y\n")]));
     let rules = rules(&[": .f"]);
     for (at, said) in [("a/x", "nonsense"), ("b/x", "bytes"), ("c/x", "without a folder")] {
-        let error = files.excludes(&rules, &Above::default(), at).unwrap_err();
+        let error = files.excludes(&rules, &RulesAbove::default(), at).unwrap_err();
         assert!(error.kind() == ErrorKind::Usage && error.cause().contains(said), "{error}");
     }
 }

@@ -3,7 +3,7 @@
 
 /// One step of a compiled pattern.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Token<'a> {
+pub(super) enum PatternStep<'a> {
     /// This byte.
     Byte(u8),
     /// Any byte except a slash.
@@ -13,55 +13,55 @@ pub(super) enum Token<'a> {
     /// Any number of any bytes.
     DoubleStar,
     /// One byte of a class.
-    Class(Class<'a>),
+    Class(CharClass<'a>),
     /// No byte: the pattern is malformed here, and rsync matches nothing with it.
     Never,
 }
 
 /// A well-formed `[…]`: the bytes after the opening bracket, with the closing one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Class<'a> {
+pub(super) struct CharClass<'a> {
     negated: bool,
     body: &'a [u8],
 }
 
 /// Compiles a pattern to tokens.
-pub(super) fn compile(pattern: &[u8]) -> Vec<Token<'_>> {
+pub(super) fn compile(pattern: &[u8]) -> Vec<PatternStep<'_>> {
     let mut tokens = Vec::with_capacity(pattern.len());
     let mut rest = pattern;
     while let [first, tail @ ..] = rest {
         rest = tail;
         tokens.push(match first {
-            b'?' => Token::Any,
+            b'?' => PatternStep::Any,
             b'*' => {
                 let stars = 1 + rest.iter().take_while(|byte| **byte == b'*').count();
                 rest = &rest[stars - 1..];
-                if stars > 1 { Token::DoubleStar } else { Token::Star }
+                if stars > 1 { PatternStep::DoubleStar } else { PatternStep::Star }
             }
             b'\\' => match rest {
                 [escaped, tail @ ..] => {
                     rest = tail;
-                    Token::Byte(*escaped)
+                    PatternStep::Byte(*escaped)
                 }
-                [] => Token::Never,
+                [] => PatternStep::Never,
             },
             b'[' => {
-                if let Some((class, tail)) = Class::parse(rest) {
+                if let Some((class, tail)) = CharClass::parse(rest) {
                     rest = tail;
-                    Token::Class(class)
+                    PatternStep::Class(class)
                 } else {
-                    tokens.push(Token::Never);
+                    tokens.push(PatternStep::Never);
                     return tokens;
                 }
             }
-            byte => Token::Byte(*byte),
+            byte => PatternStep::Byte(*byte),
         });
     }
     tokens
 }
 
 /// Whether the tokens match the whole text or, with `any_component`, the text after any of its slashes.
-pub(super) fn matches(tokens: &[Token<'_>], text: &[u8], any_component: bool) -> bool {
+pub(super) fn matches(tokens: &[PatternStep<'_>], text: &[u8], any_component: bool) -> bool {
     let end = tokens.len();
     let mut now = vec![false; end + 1];
     let mut next = vec![false; end + 1];
@@ -71,11 +71,11 @@ pub(super) fn matches(tokens: &[Token<'_>], text: &[u8], any_component: bool) ->
         let mut alive = false;
         for at in (0..end).filter(|at| now[*at]) {
             let to = match &tokens[at] {
-                Token::Byte(wanted) if wanted == byte => at + 1,
-                Token::Any if *byte != b'/' => at + 1,
-                Token::Class(class) if class.contains(*byte) => at + 1,
-                Token::DoubleStar => at,
-                Token::Star if *byte != b'/' => at,
+                PatternStep::Byte(wanted) if wanted == byte => at + 1,
+                PatternStep::Any if *byte != b'/' => at + 1,
+                PatternStep::Class(class) if class.contains(*byte) => at + 1,
+                PatternStep::DoubleStar => at,
+                PatternStep::Star if *byte != b'/' => at,
                 _ => continue,
             };
             enter(tokens, &mut next, to);
@@ -94,22 +94,22 @@ pub(super) fn matches(tokens: &[Token<'_>], text: &[u8], any_component: bool) ->
 }
 
 /// Marks position `at`, and the positions after it that are reachable because a star matches the empty text.
-fn enter(tokens: &[Token<'_>], positions: &mut [bool], mut at: usize) {
+fn enter(tokens: &[PatternStep<'_>], positions: &mut [bool], mut at: usize) {
     while !std::mem::replace(&mut positions[at], true)
-        && matches!(tokens.get(at), Some(Token::Star | Token::DoubleStar))
+        && matches!(tokens.get(at), Some(PatternStep::Star | PatternStep::DoubleStar))
     {
         at += 1;
     }
 }
 
 /// An item of a class.
-enum Item {
+enum ClassItem {
     Byte(u8),
     Range(u8, u8),
     Named(fn(u8) -> bool),
 }
 
-impl Item {
+impl ClassItem {
     fn holds(&self, byte: u8) -> bool {
         match self {
             Self::Byte(one) => *one == byte,
@@ -119,7 +119,7 @@ impl Item {
     }
 }
 
-impl<'a> Class<'a> {
+impl<'a> CharClass<'a> {
     /// Parses a class after its opening bracket; `None` if it has no end or an unknown named class.
     fn parse(text: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let negated = matches!(text.first(), Some(b'!' | b'^'));
@@ -127,7 +127,7 @@ impl<'a> Class<'a> {
         let (mut at, mut before) = (start, None);
         while text.get(at)? != &b']' || at == start {
             let (item, len) = next_item(&text[at..], before)?;
-            before = if let Item::Byte(byte) = item { Some(byte) } else { None };
+            before = if let ClassItem::Byte(byte) = item { Some(byte) } else { None };
             at += len;
         }
         Some((Self { negated, body: &text[start..=at] }, &text[at + 1..]))
@@ -146,7 +146,7 @@ impl<'a> Class<'a> {
             if item.holds(byte) {
                 return true;
             }
-            before = if let Item::Byte(one) = item { Some(one) } else { None };
+            before = if let ClassItem::Byte(one) = item { Some(one) } else { None };
             rest = &rest[len..];
         }
         false
@@ -155,20 +155,20 @@ impl<'a> Class<'a> {
 
 /// The first item of `text` and its length in bytes; `before` is the byte that a range may begin with. `None` if
 /// the class is malformed.
-fn next_item(text: &[u8], before: Option<u8>) -> Option<(Item, usize)> {
+fn next_item(text: &[u8], before: Option<u8>) -> Option<(ClassItem, usize)> {
     match (text, before) {
-        ([b'\\', escaped, ..], _) => Some((Item::Byte(*escaped), 2)),
+        ([b'\\', escaped, ..], _) => Some((ClassItem::Byte(*escaped), 2)),
         ([] | [b'\\'], _) => None,
-        ([b'-', b'\\', rest @ ..], Some(low)) => Some((Item::Range(low, *rest.first()?), 3)),
-        ([b'-', high, ..], Some(low)) if *high != b']' => Some((Item::Range(low, *high), 2)),
+        ([b'-', b'\\', rest @ ..], Some(low)) => Some((ClassItem::Range(low, *rest.first()?), 3)),
+        ([b'-', high, ..], Some(low)) if *high != b']' => Some((ClassItem::Range(low, *high), 2)),
         ([b'[', b':', rest @ ..], _) => {
             let end = rest.iter().position(|byte| *byte == b']')?;
             match rest[..end].strip_suffix(b":") {
-                Some(name) => Some((Item::Named(named(name)?), end + 3)),
-                None => Some((Item::Byte(b'['), 1)),
+                Some(name) => Some((ClassItem::Named(named(name)?), end + 3)),
+                None => Some((ClassItem::Byte(b'['), 1)),
             }
         }
-        ([byte, ..], _) => Some((Item::Byte(*byte), 1)),
+        ([byte, ..], _) => Some((ClassItem::Byte(*byte), 1)),
     }
 }
 

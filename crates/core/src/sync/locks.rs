@@ -82,7 +82,7 @@ impl Condvar {
 
     /// Releases the lock and waits for a notification.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        let _waiting = Waiting::new(self);
+        let _waiting = WaitingThread::new(self);
         self.inner.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -92,7 +92,7 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         condition: impl FnMut(&mut T) -> bool,
     ) -> MutexGuard<'a, T> {
-        let _waiting = Waiting::new(self);
+        let _waiting = WaitingThread::new(self);
         self.inner.wait_while(guard, condition).unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -102,7 +102,7 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         time: Duration,
     ) -> (MutexGuard<'a, T>, WaitTimeoutResult) {
-        let _waiting = Waiting::new(self);
+        let _waiting = WaitingThread::new(self);
         self.inner.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -113,22 +113,22 @@ impl Condvar {
         time: Duration,
         condition: impl FnMut(&mut T) -> bool,
     ) -> (MutexGuard<'a, T>, WaitTimeoutResult) {
-        let _waiting = Waiting::new(self);
+        let _waiting = WaitingThread::new(self);
         self.inner.wait_timeout_while(guard, time, condition).unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Counts a waiting thread, from before it releases the lock. It stops counting on drop, also after a panic.
-struct Waiting<'a>(&'a AtomicUsize);
+struct WaitingThread<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitingThread<'a> {
     fn new(condvar: &'a Condvar) -> Self {
         condvar.waiting.fetch_add(1, Ordering::SeqCst);
         Self(&condvar.waiting)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingThread<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }

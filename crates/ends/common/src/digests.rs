@@ -46,14 +46,14 @@ pub fn digests(
 }
 
 /// The batches that are left. The slices of a large file are made one by one, because a server may claim any length.
-pub(crate) struct Work {
+pub(crate) struct DigestWork {
     pub(crate) large_files: VecDeque<(Arc<Entry>, usize)>,
     /// The next slice of the first large file.
     next: u32,
     pub(crate) small_files: std::vec::IntoIter<(Batch, Vec<usize>)>,
 }
 
-impl Iterator for Work {
+impl Iterator for DigestWork {
     type Item = (Arc<Batch>, Vec<usize>);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -73,7 +73,7 @@ impl Iterator for Work {
 }
 
 /// Cuts files into batches of one slice of a large file, or of several small files, each with the number of its file.
-pub(crate) fn cut(entries: &[Result<Arc<Entry>>]) -> Work {
+pub(crate) fn cut(entries: &[Result<Arc<Entry>>]) -> DigestWork {
     let (mut large_files, mut batches) = (VecDeque::new(), Vec::new());
     let mut last = (Batch::default(), Vec::new());
     let mut bytes = 0;
@@ -96,7 +96,7 @@ pub(crate) fn cut(entries: &[Result<Arc<Entry>>]) -> Work {
     if !last.1.is_empty() {
         batches.push(last);
     }
-    Work { large_files, next: 0, small_files: batches.into_iter() }
+    DigestWork { large_files, next: 0, small_files: batches.into_iter() }
 }
 
 #[cfg(test)]

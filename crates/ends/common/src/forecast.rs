@@ -42,14 +42,14 @@ struct Depth {
 }
 
 /// The listing of a folder; its end when dropped.
-pub struct Listing<'a> {
+pub struct ForecastListing<'a> {
     depth: &'a Depth,
     names: u64,
-    uncounted: Counts,
+    uncounted: ListingCounts,
 }
 
 #[derive(Default)]
-struct Counts {
+struct ListingCounts {
     names: u64,
     looked_up: u64,
     entries: u64,
@@ -74,15 +74,15 @@ impl Forecast {
     }
 
     /// Begins to list a folder that was found.
-    pub fn list(&self, depth: usize) -> Listing<'_> {
+    pub fn list(&self, depth: usize) -> ForecastListing<'_> {
         let depth = self.at(depth);
         add(&depth.begun, 1);
-        Listing { depth, names: 0, uncounted: Counts::default() }
+        ForecastListing { depth, names: 0, uncounted: ListingCounts::default() }
     }
 
     /// Names in a folder of this depth were looked up, and so many of them are entries of the scan.
     pub fn looked_up(&self, depth: usize, names: u64, entries: u64) {
-        self.at(depth).count(&Counts { names: 0, looked_up: names, entries });
+        self.at(depth).count(&ListingCounts { names: 0, looked_up: names, entries });
     }
 
     /// The entries that the walk has still to find; `None` while that is unknown. Exactly none when all is listed.
@@ -121,14 +121,14 @@ impl Forecast {
 }
 
 impl Depth {
-    fn count(&self, counts: &Counts) {
+    fn count(&self, counts: &ListingCounts) {
         add(&self.names, counts.names);
         add(&self.looked_up, counts.looked_up);
         add(&self.entries, counts.entries);
     }
 }
 
-impl Listing<'_> {
+impl ForecastListing<'_> {
     /// Counts a name; if it was looked up already, with whether it is an entry of the scan.
     pub fn name(&mut self, is_entry: Option<bool>) {
         self.names += 1;
@@ -141,7 +141,7 @@ impl Listing<'_> {
     }
 }
 
-impl Drop for Listing<'_> {
+impl Drop for ForecastListing<'_> {
     fn drop(&mut self) {
         self.depth.count(&self.uncounted);
         add(&self.depth.names_of_ended, self.names);

@@ -6,11 +6,11 @@ use haul_core::{Error, Result};
 
 /// Work that makes more work, until none is left. Last in, first out, so that little is held.
 pub struct Frontier<W> {
-    state: Mutex<State<W>>,
+    state: Mutex<FrontierState<W>>,
     changed: Condvar,
 }
 
-struct State<W> {
+struct FrontierState<W> {
     work: Vec<W>,
     /// Threads that took work and may add more.
     busy: usize,
@@ -21,7 +21,7 @@ struct State<W> {
 
 impl<W> Default for Frontier<W> {
     fn default() -> Self {
-        let state = State { work: Vec::new(), busy: 0, stopped: false, failed: None };
+        let state = FrontierState { work: Vec::new(), busy: 0, stopped: false, failed: None };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 }

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use haul_core::journal::Header;
+use haul_core::journal::JournalHeader;
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use haul_core::{ChainingValue, Digest, Entry, Error, ErrorKind, FileTree, RelPath, Result, Side};
 
-type Shared<P, H, M> = Arc<LargeFile<P, H, M>>;
+type SharedLargeFile<P, H, M> = Arc<LargeFile<P, H, M>>;
 
 /// The large files that a sink stages, by the paths of their entries.
-pub struct LargeFiles<P, H, M>(Mutex<HashMap<RelPath, Shared<P, H, M>>>);
+pub struct LargeFiles<P, H, M>(Mutex<HashMap<RelPath, SharedLargeFile<P, H, M>>>);
 
 impl<P, H, M> Default for LargeFiles<P, H, M> {
     fn default() -> Self {
@@ -21,12 +21,12 @@ impl<P, H, M> Default for LargeFiles<P, H, M> {
 
 impl<P: Clone, H, M> LargeFiles<P, H, M> {
     /// The file at a path.
-    pub fn get(&self, path: &RelPath) -> Option<Shared<P, H, M>> {
+    pub fn get(&self, path: &RelPath) -> Option<SharedLargeFile<P, H, M>> {
         self.0.lock().get(path).cloned()
     }
 
     /// The file of this very entry.
-    pub fn of(&self, entry: &Entry) -> Option<Shared<P, H, M>> {
+    pub fn of(&self, entry: &Entry) -> Option<SharedLargeFile<P, H, M>> {
         self.get(&entry.path).filter(|large| large.entry().identity() == entry.identity())
     }
 
@@ -36,12 +36,12 @@ impl<P: Clone, H, M> LargeFiles<P, H, M> {
     }
 
     /// Takes the file at a path out.
-    pub fn take(&self, path: &RelPath) -> Option<Shared<P, H, M>> {
+    pub fn take(&self, path: &RelPath) -> Option<SharedLargeFile<P, H, M>> {
         self.0.lock().remove(path)
     }
 
     /// Takes all files out.
-    pub fn take_all(&self) -> Vec<Shared<P, H, M>> {
+    pub fn take_all(&self) -> Vec<SharedLargeFile<P, H, M>> {
         self.0.lock().drain().map(|(_, large)| large).collect()
     }
 
@@ -63,7 +63,7 @@ pub struct LargeFile<P, H, M> {
     pub part: P,
     /// The path of its journal.
     pub journal: P,
-    progress: Mutex<Progress<H>>,
+    progress: Mutex<LargeFileProgress<H>>,
     /// Signals that the journal is not busy any more.
     pub opened: Condvar,
     /// Its digest, once it was renamed into place.
@@ -71,7 +71,7 @@ pub struct LargeFile<P, H, M> {
 }
 
 /// How far a large file is.
-pub struct Progress<H> {
+pub struct LargeFileProgress<H> {
     /// The proofs of the slices that are there.
     pub proof: FileTree,
     /// Of a stream: the slices that its journal had, until they are written or are the same.
@@ -83,7 +83,7 @@ pub struct Progress<H> {
     /// How many of them were sent to the journal.
     pub recorded: usize,
     /// The journal.
-    pub journal: Journal<H>,
+    pub journal: ServerJournal<H>,
     /// A thread renames the file into place.
     pub finishing: bool,
     /// Whether the staged file was created.
@@ -91,7 +91,7 @@ pub struct Progress<H> {
 }
 
 /// The journal at the server.
-pub enum Journal<H> {
+pub enum ServerJournal<H> {
     /// It is closed, or there is none.
     Closed,
     /// A thread opens or writes it.
@@ -100,10 +100,10 @@ pub enum Journal<H> {
     Open(H),
 }
 
-impl<H> Progress<H> {
+impl<H> LargeFileProgress<H> {
     /// Whether a thread opens or writes the journal.
     pub fn is_journal_busy(&self) -> bool {
-        matches!(self.journal, Journal::Busy)
+        matches!(self.journal, ServerJournal::Busy)
     }
 }
 
@@ -123,13 +123,13 @@ impl<P, H, M> LargeFile<P, H, M> {
                 proof.set(*index, *value);
             }
         }
-        let progress = Progress {
+        let progress = LargeFileProgress {
             proof,
             records_found: !found.is_empty(),
             found,
             records: known.to_vec(),
             recorded: 0,
-            journal: Journal::Closed,
+            journal: ServerJournal::Closed,
             finishing: false,
             made: !known.is_empty(),
         };
@@ -177,13 +177,13 @@ impl<P, H, M> LargeFile<P, H, M> {
     }
 
     /// How far it is.
-    pub fn lock(&self) -> MutexGuard<'_, Progress<H>> {
+    pub fn lock(&self) -> MutexGuard<'_, LargeFileProgress<H>> {
         self.progress.lock()
     }
 
     /// The header of its journal. A server has neither boot ids, nor inodes, nor a secret place for a key.
-    pub fn header(&self, synced: bool) -> Header {
+    pub fn header(&self, synced: bool) -> JournalHeader {
         let (boot, key) = ([0; 16], [0; 16]);
-        Header { identity: self.offered.identity(), staged_ino: 0, boot, key, synced }
+        JournalHeader { identity: self.offered.identity(), staged_ino: 0, boot, key, synced }
     }
 }

@@ -6,8 +6,8 @@ use std::ops::Range;
 use haul_core::policy::Verdict;
 use haul_core::sync::Mutex;
 use haul_core::{
-    Answer, Changes, Digest, Entry, Error, ErrorKind, Left, Offer, RelPath, Result, SLICE_LEN, Side,
-    SinkOptions,
+    Answer, Changes, Digest, Entry, Error, ErrorKind, Offer, RelPath, Result, SLICE_LEN, Side, SinkOptions,
+    SkipReason,
 };
 
 /// Directories that this run created before they were offered, because of an entry in them.
@@ -22,7 +22,7 @@ impl MadeDirs {
 }
 
 /// An offer that is being answered.
-pub struct Case<'a, A> {
+pub struct PendingOffer<'a, A> {
     /// The offer.
     pub offer: &'a Offer,
     /// The attributes of the existing entry at its path, if there is one.
@@ -33,7 +33,7 @@ pub struct Case<'a, A> {
     pub answer: Option<Result<Answer>>,
 }
 
-impl<A> Case<'_, A> {
+impl<A> PendingOffer<'_, A> {
     /// The offered entry.
     pub fn entry(&self) -> &Entry {
         &self.offer.entry
@@ -56,7 +56,7 @@ impl<A> Case<'_, A> {
             && self.now.is_none()
             && above(&self.offer.entry.path).any(|dir| lacking.get(&dir) == Some(&true))
         {
-            self.verdict = Verdict::Left(Left::Exists);
+            self.verdict = Verdict::Left(SkipReason::Exists);
         }
         if let Verdict::Left(why) = &self.verdict {
             self.answer = Some(Ok(Answer::Left(*why)));
@@ -74,11 +74,12 @@ fn above(path: &RelPath) -> impl Iterator<Item = RelPath> {
 /// # Errors
 /// That of `digest`.
 pub fn compare_digests<A>(
-    cases: &mut [Case<'_, A>],
+    cases: &mut [PendingOffer<'_, A>],
     digest: impl FnOnce(&[RelPath]) -> Result<Vec<Result<Digest>>>,
 ) -> Result<()> {
-    let is_asked = |case: &Case<'_, A>| case.is_open() && matches!(case.verdict, Verdict::CompareDigest(_));
-    let asked: Vec<&mut Case<'_, A>> = cases.iter_mut().filter(|case| is_asked(case)).collect();
+    let is_asked =
+        |case: &PendingOffer<'_, A>| case.is_open() && matches!(case.verdict, Verdict::CompareDigest(_));
+    let asked: Vec<&mut PendingOffer<'_, A>> = cases.iter_mut().filter(|case| is_asked(case)).collect();
     let paths: Vec<RelPath> = asked.iter().map(|case| case.entry().path.clone()).collect();
     let digests = if paths.is_empty() { Vec::new() } else { digest(&paths)? };
     for (case, digest) in asked.into_iter().zip(digests) {
@@ -92,7 +93,10 @@ pub fn compare_digests<A>(
 
 /// The directories to create: those that were offered, and the missing parents of all entries. `true` if an entry of
 /// another kind has the name.
-fn dirs_to_make<A>(cases: &[Case<'_, A>], lacking: &HashMap<RelPath, bool>) -> BTreeMap<RelPath, bool> {
+fn dirs_to_make<A>(
+    cases: &[PendingOffer<'_, A>],
+    lacking: &HashMap<RelPath, bool>,
+) -> BTreeMap<RelPath, bool> {
     let mut dirs = BTreeMap::new();
     for case in cases.iter().filter(|case| case.is_open()) {
         for dir in above(&case.offer.entry.path).take_while(|dir| !dirs.contains_key(dir)).collect::<Vec<_>>()
@@ -112,11 +116,11 @@ fn dirs_to_make<A>(cases: &[Case<'_, A>], lacking: &HashMap<RelPath, bool>) -> B
 /// # Errors
 /// Those of `make` and `made`.
 pub fn make_dirs<A>(
-    cases: &mut [Case<'_, A>],
+    cases: &mut [PendingOffer<'_, A>],
     lacking: &HashMap<RelPath, bool>,
     made_before: &MadeDirs,
     make: impl FnOnce(&BTreeMap<RelPath, bool>) -> Result<HashMap<RelPath, Error>>,
-    made: impl Fn(&Case<'_, A>) -> Result<Changes>,
+    made: impl Fn(&PendingOffer<'_, A>) -> Result<Changes>,
 ) -> Result<()> {
     let dirs = dirs_to_make(cases, lacking);
     // Before the server makes them: another thread may find one at once.
@@ -144,11 +148,11 @@ pub fn make_dirs<A>(
 /// # Errors
 /// That of `prepare`.
 pub fn need<'a, A>(
-    cases: &mut [Case<'a, A>],
-    changes: impl Fn(&Case<'a, A>) -> Changes,
-    prepare: impl FnOnce(&[&Case<'a, A>]) -> Result<Vec<Result<Vec<Range<u32>>>>>,
+    cases: &mut [PendingOffer<'a, A>],
+    changes: impl Fn(&PendingOffer<'a, A>) -> Changes,
+    prepare: impl FnOnce(&[&PendingOffer<'a, A>]) -> Result<Vec<Result<Vec<Range<u32>>>>>,
 ) -> Result<()> {
-    let large: Vec<&Case<'a, A>> = cases.iter().filter(|case| case.needs_slices()).collect();
+    let large: Vec<&PendingOffer<'a, A>> = cases.iter().filter(|case| case.needs_slices()).collect();
     let mut left = prepare(&large)?.into_iter();
     for case in cases.iter_mut().filter(|case| case.is_open()) {
         let changes = changes(case);
@@ -162,7 +166,7 @@ pub fn need<'a, A>(
 }
 
 /// The answers of all offers, in order.
-pub fn answers<A>(cases: Vec<Case<'_, A>>, side: Side) -> Vec<Result<Answer>> {
+pub fn answers<A>(cases: Vec<PendingOffer<'_, A>>, side: Side) -> Vec<Result<Answer>> {
     let unsettled = || Err(Error::new(ErrorKind::Io, side, "compare", "an entry was not settled"));
     cases.into_iter().map(|case| case.answer.unwrap_or_else(unsettled)).collect()
 }

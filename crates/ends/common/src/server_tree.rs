@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_core::filter::{Above, DirRules, Filter, RulesReader, look_above};
+use haul_core::filter::{DirRules, Filter, RulesAbove, RulesReader, look_above};
 use haul_core::{Batch, BatchData, Digest, Entry, Error, ErrorKind, RelPath, Result, Sha256, Side};
 
 /// The operations of a tree on a server. Those with a body use the others.
@@ -69,7 +69,7 @@ pub trait ServerTree: Sync + Sized {
     ///
     /// # Errors
     /// Those of reading them.
-    fn rules_above(&self, names: &[Vec<u8>]) -> Result<Above> {
+    fn rules_above(&self, names: &[Vec<u8>]) -> Result<RulesAbove> {
         let root = self.path_of_root();
         reading(&self.top(), |reader| look_above(&root, names, &mut |path| reader.read_at(path)))
     }

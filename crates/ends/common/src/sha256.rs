@@ -10,7 +10,7 @@ use haul_core::{
 };
 use haul_threads::together;
 
-use crate::digests::{Work, cut};
+use crate::digests::{DigestWork, cut};
 
 /// Hashes one file from its start, by SHA-256 and BLAKE3.
 pub struct Sha256Hasher {
@@ -81,7 +81,7 @@ pub fn sha256(
     threads: u32,
     read: impl Fn(&Arc<Batch>) -> Result<BatchData> + Sync,
 ) -> Result<Vec<Result<Sha256>>> {
-    let Work { large_files, small_files, .. } = cut(&entries);
+    let DigestWork { large_files, small_files, .. } = cut(&entries);
     let missing = || Error::new(ErrorKind::Io, Side::Local, "hash", "a slice is missing");
     let outcomes = entries.into_iter().map(|entry| entry.and_then(|_| Err(missing())));
     let outcomes: Vec<Mutex<Result<Sha256>>> = outcomes.map(Mutex::new).collect();

@@ -21,13 +21,13 @@ const STALLED: Duration = Duration::from_secs(1);
 
 /// Threads that do one kind of work for one end.
 pub struct ThreadPool {
-    state: Mutex<State>,
+    state: Mutex<SeatState>,
     /// A seat became free, or there are more seats.
     changed: Condvar,
     most: usize,
 }
 
-struct State {
+struct SeatState {
     /// The current number of seats.
     seats: usize,
     /// Seats that are taken: more than there are, if threads took one unasked.
@@ -102,7 +102,7 @@ impl ThreadPool {
     /// A thread pool that begins with `least` seats and grows up to `most` while that helps.
     pub fn growing(least: usize, most: usize) -> Self {
         let climb = Climb { before: None, rest: 0 };
-        let state = State { seats: least, taken: 0, climb, since: Instant::now(), done: 0, full: 0 };
+        let state = SeatState { seats: least, taken: 0, climb, since: Instant::now(), done: 0, full: 0 };
         Self { state: Mutex::new(state), changed: Condvar::new(), most }
     }
 
@@ -162,7 +162,7 @@ impl ThreadPool {
         if items.len() < 2 || self.is_single() {
             return items.iter().map(work).collect();
         }
-        let job = Job { threads: self, items, work, next: AtomicUsize::new(0), done: Mutex::default() };
+        let job = ItemList { threads: self, items, work, next: AtomicUsize::new(0), done: Mutex::default() };
         thread::scope(|scope| {
             // The caller does not work itself: it starts threads as seats become free, or when all working ones hang.
             let call = |seat, stays| {
@@ -193,7 +193,7 @@ impl ThreadPool {
 
     /// Waits for a free seat. `None` if the job is `over` before, or after [`STALLED`].
     fn wait_for_seat(&self, over: impl Fn() -> bool) -> Option<Seat<'_>> {
-        let full = |state: &mut State| state.taken >= state.seats && !over();
+        let full = |state: &mut SeatState| state.taken >= state.seats && !over();
         let state = self.changed.wait_timeout_while(self.state.lock(), STALLED, full);
         let (mut state, _) = state;
         (state.taken < state.seats && !over()).then(|| {
@@ -204,7 +204,7 @@ impl ThreadPool {
 }
 
 /// One list of items.
-struct Job<'a, T, R, W> {
+struct ItemList<'a, T, R, W> {
     threads: &'a ThreadPool,
     items: &'a [T],
     work: W,
@@ -212,7 +212,7 @@ struct Job<'a, T, R, W> {
     done: Mutex<Vec<(usize, R)>>,
 }
 
-impl<T: Sync, R: Send, W: Fn(&T) -> R + Sync> Job<'_, T, R, W> {
+impl<T: Sync, R: Send, W: Fn(&T) -> R + Sync> ItemList<'_, T, R, W> {
     /// Whether all items were begun.
     fn is_all_taken(&self) -> bool {
         self.next.load(Ordering::Relaxed) >= self.items.len()

@@ -47,11 +47,11 @@ pub struct Lister<'a, T, P> {
     /// The place of a start that is to be listed.
     pub place: &'a (dyn Fn(&RelPath) -> Result<Result<P>> + Sync),
     /// Lists directories and hands their entries over.
-    pub list: List<T, P>,
+    pub list: ListFolders<T, P>,
 }
 
 /// Lists directories of a walk into a batch.
-type List<T, P> = fn(&Walk<'_, T, P>, &[Folder<P>], &mut ScanBatch) -> Result<()>;
+type ListFolders<T, P> = fn(&Walk<'_, T, P>, &[Folder<P>], &mut ScanBatch) -> Result<()>;
 
 impl<'a, T: ServerTree, P: Send> Walk<'a, T, P> {
     /// Walks below the root of `tree`.

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::path::at::{At, IN_ITSELF};
-use crate::path::place::Base;
+use crate::path::place::RootEntry;
 use crate::path::root::Root;
 use crate::path::stat;
 use crate::stage::names::part_of;
@@ -50,8 +50,8 @@ impl Backups {
     pub(crate) fn new(
         backup: &Backup,
         of: &Place,
-        base: impl Fn(&Place) -> Result<Base>,
-        open: impl Fn(Base) -> Root,
+        base: impl Fn(&Place) -> Result<RootEntry>,
+        open: impl Fn(RootEntry) -> Root,
     ) -> Result<Self> {
         let suffix = &backup.suffix;
         if suffix.iter().any(|byte| matches!(byte, b'/' | 0)) || backup.dir.is_none() && suffix.is_empty() {
@@ -190,7 +190,7 @@ impl BackupDir {
 ///
 /// # Errors
 /// Those of `base`.
-pub(crate) fn decided(of: &Place, base: impl Fn(&Place) -> Result<Base>) -> Result<Place> {
+pub(crate) fn decided(of: &Place, base: impl Fn(&Place) -> Result<RootEntry>) -> Result<Place> {
     let PlaceRoot::InsideIfDir(name) = &of.root else { return Ok(of.clone()) };
     let exactly = Place { root: PlaceRoot::Exactly, ..of.clone() };
     let is_inside = base(of)?.dir != base(&exactly)?.dir;

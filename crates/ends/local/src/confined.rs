@@ -14,7 +14,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::path::links::{Fence, Follow};
-use crate::path::place::{Above, Base};
+use crate::path::place::{AboveRoot, RootEntry};
 use crate::path::root::Root;
 use crate::sink::open::open_at;
 use crate::source::LocalSource;
@@ -22,14 +22,14 @@ use crate::source::LocalSource;
 const OPEN_DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// The directory, held open.
-pub struct Confined {
+pub struct ConfinedDir {
     directory: OwnedFd,
     /// The path as the administrator gave it, and the path without links.
     named: PathBuf,
     real: PathBuf,
 }
 
-impl Confined {
+impl ConfinedDir {
     /// Opens the directory.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Confined {
     }
 
     /// Links below a root are followed as far as they stay in the directory.
-    fn fence(&self, base: &Base) -> Result<Follow> {
+    fn fence(&self, base: &RootEntry) -> Result<Follow> {
         let directory = rustix::io::fcntl_dupfd_cloexec(&self.directory, 0);
         let directory = directory.map_err(|errno| Error::io(Side::Wire, "open", &errno.into()))?;
         let above = base.dir.strip_prefix(&self.named).unwrap_or(Path::new(""));
@@ -117,7 +117,7 @@ impl Confined {
         Ok((parts, ends_in_directory))
     }
 
-    fn base(&self, place: &Place, make: bool) -> Result<Base> {
+    fn base(&self, place: &Place, make: bool) -> Result<RootEntry> {
         let (mut parts, is_directory) = self.below(&place.path)?;
         let name = match &place.root {
             PlaceRoot::Inside(name) => Some(name),
@@ -138,8 +138,8 @@ impl Confined {
             None => parts.pop().unwrap_or_else(|| b".".to_vec()),
         };
         let above = match self.walk(&parts, make) {
-            Ok(directory) => Above::Held(Arc::new(directory)),
-            Err(Errno::NOENT) if !make => Above::Missing,
+            Ok(directory) => AboveRoot::Held(Arc::new(directory)),
+            Err(Errno::NOENT) if !make => AboveRoot::Missing,
             Err(errno) => {
                 let error = Error::io(Side::Wire, "open", &errno.into()).on(&place.path);
                 return Err(
@@ -149,7 +149,7 @@ impl Confined {
         };
         let mut dir = self.named.clone();
         dir.extend(parts.iter().map(|part| OsStr::from_bytes(part)));
-        Ok(Base { dir, name, above })
+        Ok(RootEntry { dir, name, above })
     }
 
     /// Opens the directory at these components without following links. With `make`, missing directories are made.
@@ -191,7 +191,7 @@ mod tests {
         fs::create_dir(scratch.path().join("out")).unwrap();
         symlink("../out", folder.join("link")).unwrap();
         symlink("/", folder.join("slash")).unwrap();
-        let confined = Confined::open(&folder).unwrap();
+        let confined = ConfinedDir::open(&folder).unwrap();
         let base = |path: &str, make| confined.base(&place(path, PlaceRoot::Exactly), make);
         for bad in
             ["/etc/", "/", "../out/", "sub/../../out/", "~root/", "link/", "link/x", "slash/etc/passwd"]
@@ -210,8 +210,8 @@ mod tests {
             assert!(base(good, false).is_ok(), "{good}");
         }
         let own = format!("{}/sub/", folder.display());
-        assert!(matches!(base(&own, false).unwrap().above, Above::Held(_)));
-        assert!(matches!(base("no/where/", false).unwrap().above, Above::Missing));
+        assert!(matches!(base(&own, false).unwrap().above, AboveRoot::Held(_)));
+        assert!(matches!(base("no/where/", false).unwrap().above, AboveRoot::Missing));
         assert!(!folder.join("no").exists());
         assert!(base("yes/there/", true).is_ok() && folder.join("yes/there").is_dir());
     }
@@ -237,7 +237,7 @@ mod tests {
         ] {
             symlink(target, folder.join("sub/tree").join(name)).unwrap();
         }
-        let confined = Confined::open(&folder).unwrap();
+        let confined = ConfinedDir::open(&folder).unwrap();
         let pool = BufferPool::new(1 << 26);
         for (place, name) in [("sub/tree/", PlaceRoot::Exactly), ("sub", PlaceRoot::Inside(b"tree".to_vec()))]
         {

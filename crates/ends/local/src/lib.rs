@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use haul_core::{BufferPool, Ops, PageChecks, Place, Result, Side, Sink, SinkOptions, Source, SourceOptions};
 
-pub use confined::Confined;
+pub use confined::ConfinedDir;
 use haul_index::Index;
 pub use meta::ids::id_of;
 pub use meta::new_mode::umask;

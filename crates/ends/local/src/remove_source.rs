@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use haul_core::policy::Kind;
+use haul_core::policy::ExistingKind;
 use haul_core::source::{REMOVE, changed_since_copied};
 use haul_core::sync::Mutex;
 use haul_core::{Entry, ErrorKind, RelPath, Result, Timestamp};
@@ -15,7 +15,7 @@ use crate::tree::local_tree::LocalTree;
 
 /// The files of which this source removed one of several names. That changed their change times.
 #[derive(Default)]
-pub(crate) struct Removals {
+pub(crate) struct RemovedNames {
     /// The new change times, by device and inode.
     renamed: Mutex<HashMap<(u64, u64), Timestamp>>,
 }
@@ -36,7 +36,7 @@ pub(crate) fn check_writable(root: &Root) -> Result<()> {
     }
 }
 
-impl Removals {
+impl RemovedNames {
     /// Removes the entry. A missing one counts as removed.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Removals {
 /// Whether the inode has the kind, length, times and number of the entry.
 fn is_same(entry: &Entry, now: &Statx, ctime: Option<Timestamp>) -> bool {
     let len = if stat::is_file(now) { now.stx_size } else { 0 };
-    stat::policy_kind(now) == Some(Kind::from(&entry.kind))
+    stat::policy_kind(now) == Some(ExistingKind::from(&entry.kind))
         && !stat::is_dir(now)
         && (len, now.stx_ino, stat::mtime(now)) == (entry.len, entry.ino, entry.mtime)
         && ctime.is_none_or(|ctime| ctime == stat::ctime(now))
@@ -93,12 +93,12 @@ mod tests {
     use haul_core::{Side, Source};
 
     use super::*;
-    use crate::path::place::Base;
+    use crate::path::place::RootEntry;
     use crate::scene::{path, pool};
     use crate::source::LocalSource;
 
     fn source(dir: &std::path::Path) -> LocalSource {
-        LocalSource::new(Root::new(Base::new(dir, b"."), Side::Source, Arc::default()), pool(), None)
+        LocalSource::new(Root::new(RootEntry::new(dir, b"."), Side::Source, Arc::default()), pool(), None)
     }
 
     fn seen(source: &LocalSource, names: &[&str]) -> Vec<Entry> {

@@ -11,14 +11,14 @@ use haul_core::{
 
 use crate::commit::sync::Kernel;
 use crate::commit::unsynced::Unsynced;
-use crate::path::place::Base;
+use crate::path::place::RootEntry;
 use crate::path::root::Root;
 use crate::sink::state::LocalSink;
 use crate::source::LocalSource;
 use crate::tree::local_tree::LocalTree;
 
 /// A scratch directory on the disk of the build, which has attributes, with the trees `from` and `to`.
-pub(crate) struct Scene {
+pub(crate) struct LocalScene {
     _scratch: tempfile::TempDir,
     pub(crate) from: PathBuf,
     pub(crate) to: PathBuf,
@@ -46,16 +46,16 @@ pub(crate) fn own_file(name: &str, len: u64) -> Arc<Entry> {
 
 /// A tree that is written to, whose file system counts as a network file system, or as a local one.
 pub(crate) fn tree(dir: &Path, is_network_fs: bool) -> LocalTree {
-    LocalTree::on(Root::new(Base::new(dir, b"."), Side::Destination, Arc::default()), is_network_fs)
+    LocalTree::on(Root::new(RootEntry::new(dir, b"."), Side::Destination, Arc::default()), is_network_fs)
 }
 
-impl Scene {
+impl LocalScene {
     pub(crate) fn new() -> Self {
         let scratch = tempfile::tempdir_in(".").unwrap();
         let (from, to) = (scratch.path().join("from"), scratch.path().join("to"));
         fs::create_dir(&from).unwrap();
         fs::create_dir(&to).unwrap();
-        let root = Root::new(Base::new(&from, b"."), Side::Source, Arc::default());
+        let root = Root::new(RootEntry::new(&from, b"."), Side::Source, Arc::default());
         let source = LocalSource::new(root, pool(), None);
         Self { _scratch: scratch, from, to, source }
     }
@@ -116,7 +116,7 @@ pub(crate) fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-impl Scene {
+impl LocalScene {
     /// Reads the only slice of an entry of the source.
     pub(crate) fn source_read(&self, name: &str) -> BatchData {
         self.source.read(&batch(&self.entry(name), 0)).unwrap()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use haul_core::filter::Above;
+use haul_core::filter::RulesAbove;
 use haul_core::source::{ScanVisit, removes_no_targets};
 use haul_core::{
     Batch, BatchData, BufferPool, Digest, Entry, HungOperation, PageChecks, PageHashes, PageReport, RelPath,
@@ -20,7 +20,7 @@ use crate::path::descriptors;
 use crate::path::root::Root;
 use crate::read::digest;
 use crate::read::reader::Reader;
-use crate::remove_source::{Removals, check_writable};
+use crate::remove_source::{RemovedNames, check_writable};
 use crate::tree::local_tree::LocalTree;
 use crate::walk::{list, rules};
 use haul_ends::thread_pool::ThreadPool;
@@ -43,7 +43,7 @@ pub(crate) struct LocalSource {
     prefetch: DirPrefetch,
     /// The entries of an earlier run.
     index: Option<Arc<Index>>,
-    removals: Removals,
+    removals: RemovedNames,
 }
 
 impl LocalSource {
@@ -55,7 +55,14 @@ impl LocalSource {
             (ThreadPool::growing(LOOKUP_THREADS, LOOKUP_THREADS), ThreadPool::fixed(1))
         };
         let reader = Reader::new(pool, readers);
-        Self { tree, reader, threads, prefetch: DirPrefetch::default(), index, removals: Removals::default() }
+        Self {
+            tree,
+            reader,
+            threads,
+            prefetch: DirPrefetch::default(),
+            index,
+            removals: RemovedNames::default(),
+        }
     }
 
     /// The same, checking pages of database files.
@@ -107,7 +114,7 @@ impl Source for LocalSource {
         Ok(paths.iter().map(|path| self.look(path)).collect())
     }
 
-    fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
+    fn above(&self, names: &[Vec<u8>]) -> Result<RulesAbove> {
         rules::above(&self.tree, names)
     }
 
@@ -186,11 +193,11 @@ mod tests {
     use std::ops::ControlFlow;
 
     use super::*;
-    use crate::path::place::Base;
+    use crate::path::place::RootEntry;
     use crate::scene::{batch, path, pool};
 
     fn source(dir: &std::path::Path, index: Option<Arc<Index>>) -> LocalSource {
-        LocalSource::new(Root::new(Base::new(dir, b"."), Side::Source, Arc::default()), pool(), index)
+        LocalSource::new(Root::new(RootEntry::new(dir, b"."), Side::Source, Arc::default()), pool(), index)
     }
 
     #[test]
@@ -230,7 +237,7 @@ mod tests {
         {
             symlink(target, dir.join(name)).unwrap();
         }
-        let root = Root::new(Base::new(&dir, b"."), Side::Source, Arc::default());
+        let root = Root::new(RootEntry::new(&dir, b"."), Side::Source, Arc::default());
         let source = LocalSource::new(root.following(crate::path::links::Follow::Anywhere), pool(), None);
         let found = Mutex::new((Vec::new(), Vec::new()));
         let visit = |batch: ScanBatch| {

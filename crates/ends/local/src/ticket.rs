@@ -6,17 +6,17 @@ use std::sync::Arc;
 use haul_core::{Outcome, Result, WriteDone};
 
 /// Collects the outcomes of one write, and hands them to its `done` when all are known.
-pub(crate) struct Ticket {
-    state: Mutex<State>,
+pub(crate) struct WriteTicket {
+    state: Mutex<TicketState>,
 }
 
-struct State {
+struct TicketState {
     outcomes: Vec<Option<Result<Outcome>>>,
     left: usize,
     done: Option<WriteDone>,
 }
 
-impl Ticket {
+impl WriteTicket {
     pub(crate) fn new(slices: usize, done: WriteDone) -> Arc<Self> {
         let done = if slices == 0 {
             // No slice will settle it.
@@ -25,7 +25,7 @@ impl Ticket {
         } else {
             Some(done)
         };
-        let state = State { outcomes: vec![None; slices], left: slices, done };
+        let state = TicketState { outcomes: vec![None; slices], left: slices, done };
         Arc::new(Self { state: Mutex::new(state) })
     }
 
@@ -48,13 +48,13 @@ impl Ticket {
 }
 
 /// A slice of a write whose outcome is not known yet.
-pub(crate) struct Pending {
-    pub(crate) ticket: Arc<Ticket>,
+pub(crate) struct PendingSlice {
+    pub(crate) ticket: Arc<WriteTicket>,
     /// The number of the slice in the write.
     pub(crate) at: usize,
 }
 
-impl Pending {
+impl PendingSlice {
     pub(crate) fn settle(&self, outcome: Result<Outcome>) {
         self.ticket.settle(self.at, outcome);
     }

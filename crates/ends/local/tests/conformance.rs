@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use haul_core::{BufferPool, Links, Ops};
-use haul_testkit::conformance::{End, Keeps, OnDisk, Subject};
+use haul_testkit::conformance::{Keeps, OnDisk, Subject, TestedEnd};
 
-fn local() -> End {
-    End::new("local", Keeps::everything(), || {
+fn local() -> TestedEnd {
+    TestedEnd::new("local", Keeps::everything(), || {
         let (world, pool, ops) = (OnDisk::new(), BufferPool::new(64 << 20), Arc::<Ops>::default());
         let at = world.place();
         let (from, buffers, limit) = (at.clone(), pool.clone(), Arc::clone(&ops));

@@ -9,7 +9,7 @@ use haul_core::path::printable;
 use haul_core::{Error, Program, Result, Side};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::guard::Guard;
+use crate::guard::ProgramGuard;
 use crate::heard::Heard;
 
 /// Characters that make a single word a command line.
@@ -17,10 +17,10 @@ const OF_A_SHELL: &[u8] = b" \t\n|&;<>()$`";
 
 /// How a program is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Run {
+pub enum RunMode {
     /// On the machine and terminal of the user: beside the stream, it has the standard input and output of haul.
     Here,
-    /// As [`Run::Here`], but haul's standard output is taken: the program's output counts as its standard error.
+    /// As [`RunMode::Here`], but haul's standard output is taken: the program's output counts as its standard error.
     Quietly,
     /// For another machine: it has no input beside the stream, and its output counts as its standard error.
     There,
@@ -67,6 +67,6 @@ pub(crate) fn listen(command: &mut Command, prints: bool) -> Result<std::sync::A
 }
 
 /// Lets a guard end the program with its whole process group.
-pub(crate) fn join(command: &mut Command, guard: &Guard) {
+pub(crate) fn join(command: &mut Command, guard: &ProgramGuard) {
     command.process_group(guard.group());
 }

@@ -17,12 +17,12 @@ use rustix::process::{Pid, Signal, kill_process_group};
 const SCRIPT: &str = "trap '' HUP INT QUIT TERM; read -r word && exec >&- && read -r word || kill -s KILL 0";
 
 /// A guard that runs. Dropping it kills the group.
-pub(crate) struct Guard {
+pub(crate) struct ProgramGuard {
     child: Child,
     ended: bool,
 }
 
-impl Guard {
+impl ProgramGuard {
     /// Starts a guard that holds `copy` open.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for ProgramGuard {
     fn drop(&mut self) {
         if !self.ended {
             self.kill();

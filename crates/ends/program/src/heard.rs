@@ -18,12 +18,12 @@ const LOOK: Duration = Duration::from_millis(250);
 /// The text that was not taken yet: at most [`MAX_SAID`] bytes, then the program waits.
 #[derive(Default)]
 pub(crate) struct Heard {
-    state: Mutex<State>,
+    state: Mutex<HeardState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct HeardState {
     text: VecDeque<u8>,
     /// The offset of the first byte.
     start: u64,
@@ -60,7 +60,7 @@ impl Heard {
     }
 
     fn push(&self, piece: &[u8]) {
-        let is_full = |state: &mut State| state.text.len() + piece.len() > MAX_SAID && !state.unheard;
+        let is_full = |state: &mut HeardState| state.text.len() + piece.len() > MAX_SAID && !state.unheard;
         let mut state = self.changed.wait_while(self.state.lock(), is_full);
         if !state.unheard {
             state.text.extend(piece);

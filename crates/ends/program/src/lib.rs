@@ -11,7 +11,7 @@ mod heard;
 mod sink;
 mod source;
 
-pub use command::{Run, command, named};
+pub use command::{RunMode, command, named};
 pub use sink::ProgramSink;
 pub use source::ProgramSource;
 

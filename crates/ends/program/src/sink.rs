@@ -18,12 +18,12 @@ use haul_core::digest::slice_count;
 use haul_core::entry::GROWING;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
-    Answer, BatchData, Buffer, ChainingValue, Changes, Error, ErrorKind, Extent, FileTree, FinishReport,
-    HardLink, Offer, Outcome, Program, RelPath, Result, Said, Side, Sink, SinkCaps, WriteDone,
+    Answer, BatchData, Buffer, ChainingValue, Changes, Digest, Error, ErrorKind, Extent, FileTree,
+    FinishReport, HardLink, Offer, Outcome, Program, RelPath, Result, Said, Side, Sink, SinkCaps, WriteDone,
 };
 
-use crate::command::{Run, command, join, listen, named};
-use crate::guard::Guard;
+use crate::command::{RunMode, command, join, listen, named};
+use crate::guard::ProgramGuard;
 use crate::heard::Heard;
 
 /// How long a program that closed its input has to exit.
@@ -34,21 +34,21 @@ const MOMENT: Duration = Duration::from_millis(250);
 
 /// The standard input of a program. Dropping it before [`Sink::finish`] kills the program.
 pub struct ProgramSink {
-    shared: Arc<Shared>,
+    shared: Arc<SharedProgramSink>,
 }
 
-struct Shared {
+struct SharedProgramSink {
     name: String,
     heard: Arc<Heard>,
-    guard: Mutex<Option<Guard>>,
-    state: Mutex<State>,
+    guard: Mutex<Option<ProgramGuard>>,
+    state: Mutex<ProgramSinkState>,
     changed: Condvar,
 }
 
-struct State {
+struct ProgramSinkState {
     /// The slice that the program gets next.
     next: u32,
-    held: BTreeMap<u32, Held>,
+    held: BTreeMap<u32, WaitingSlice>,
     tree: FileTree,
     /// The length, once the last slice has come.
     len: Option<u64>,
@@ -66,33 +66,31 @@ struct State {
 }
 
 /// A slice that waits for those before it.
-struct Held {
+struct WaitingSlice {
     content: Buffer,
     value: ChainingValue,
     done: Vec<WriteDone>,
 }
-
-type Digest = haul_core::Digest;
 
 impl ProgramSink {
     /// Runs a program.
     ///
     /// # Errors
     /// That of starting it.
-    pub fn run(program: &Program, how: Run) -> Result<Self> {
+    pub fn run(program: &Program, how: RunMode) -> Result<Self> {
         let (name, mut command) = (named(program), command(program));
         let failed = |error: &io::Error| Error::io(Side::Destination, "run", error).on(&name);
-        let heard = listen(&mut command, how != Run::Here)?;
+        let heard = listen(&mut command, how != RunMode::Here)?;
         let (from, input) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(|error| failed(&error.into()))?;
         haul_streams::widen(&input);
-        let guard = Guard::start(Some(input.try_clone().map_err(|error| failed(&error))?))?;
+        let guard = ProgramGuard::start(Some(input.try_clone().map_err(|error| failed(&error))?))?;
         join(&mut command, &guard);
         command.stdin(Stdio::from(from));
         let child = command.spawn().map_err(|error| failed(&error))?;
         // Its copies of the program's ends of the pipes.
         drop(command);
-        let state = State {
+        let state = ProgramSinkState {
             next: 0,
             held: BTreeMap::new(),
             tree: FileTree::new(GROWING),
@@ -106,8 +104,13 @@ impl ProgramSink {
             finished: false,
         };
         let guard = Mutex::new(Some(guard));
-        let shared =
-            Arc::new(Shared { name, heard, guard, state: Mutex::new(state), changed: Condvar::new() });
+        let shared = Arc::new(SharedProgramSink {
+            name,
+            heard,
+            guard,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        });
         // From here on, dropping it ends the program.
         let own = Self { shared: Arc::clone(&shared) };
         let writing = Arc::clone(&shared);
@@ -121,7 +124,7 @@ impl ProgramSink {
     }
 }
 
-impl Shared {
+impl SharedProgramSink {
     fn error(&self, kind: ErrorKind, operation: &str, cause: impl Into<String>) -> Error {
         Error::new(kind, Side::Destination, operation, cause).on(&self.name)
     }
@@ -196,12 +199,12 @@ impl Shared {
     }
 
     /// Closes the input of the program: lets the guard close its copy; then the caller closes `input`.
-    fn close(&self, mut state: haul_core::sync::MutexGuard<'_, State>, input: &File) {
+    fn close(&self, mut state: haul_core::sync::MutexGuard<'_, ProgramSinkState>, input: &File) {
         // Opened to count the bytes that the program leaves unread; without /proc, nobody counts them.
         let other = format!("/proc/self/fd/{}", input.as_raw_fd());
         state.unread = OpenOptions::new().read(true).open(other).ok();
         drop(state);
-        let released = self.guard.lock().as_mut().map_or(Ok(()), Guard::release);
+        let released = self.guard.lock().as_mut().map_or(Ok(()), ProgramGuard::release);
         match released {
             Ok(()) => {
                 self.state.lock().closed = true;
@@ -234,7 +237,7 @@ impl Shared {
         if error.kind() != io::ErrorKind::BrokenPipe {
             return Error::io(Side::Destination, "write to", error).on(&self.name);
         }
-        let runs = |state: &mut State| state.exit.is_none();
+        let runs = |state: &mut ProgramSinkState| state.exit.is_none();
         let (state, _) = self.changed.wait_timeout_while(self.state.lock(), GRACE, runs);
         let cause = match state.exit {
             Some(status) if status.success() => {
@@ -283,7 +286,7 @@ impl Shared {
                 if let Some(len) = end {
                     state.len = Some(len);
                 }
-                let new = || Held { content: data.content, value, done: Vec::new() };
+                let new = || WaitingSlice { content: data.content, value, done: Vec::new() };
                 state.held.entry(index).or_insert_with(new).done.push(done);
                 drop(state);
                 self.changed.notify_all();
@@ -303,7 +306,8 @@ impl Shared {
         state.finishing = true;
         self.changed.notify_all();
         // One that has exited already may have left something unread, which is known when its input is closed.
-        let runs = |state: &mut State| state.failure.is_none() && !(state.closed && state.exit.is_some());
+        let runs =
+            |state: &mut ProgramSinkState| state.failure.is_none() && !(state.closed && state.exit.is_some());
         let mut state = self.changed.wait_while(state, runs);
         if let Some(failure) = &state.failure {
             return Err(failure.clone());
@@ -372,7 +376,7 @@ impl Sink for ProgramSink {
         let mut state = self.shared.state.lock();
         if said.ended {
             // Its end is known in a moment, unless it has closed its standard error and runs on.
-            let runs = |state: &mut State| state.failure.is_none() && state.exit.is_none();
+            let runs = |state: &mut ProgramSinkState| state.failure.is_none() && state.exit.is_none();
             state = self.shared.changed.wait_timeout_while(state, MOMENT, runs).0;
         }
         // A caller that writes nothing meanwhile learns of a failure here.

@@ -21,8 +21,8 @@ use haul_core::{
 };
 use haul_streams::put::Input;
 
-use crate::command::{Run, command, join, listen, named};
-use crate::guard::Guard;
+use crate::command::{RunMode, command, join, listen, named};
+use crate::guard::ProgramGuard;
 use crate::heard::Heard;
 
 /// How often a thread that waits looks whether the source was stopped.
@@ -30,24 +30,24 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// The standard output of a program. Dropping it ends the program.
 pub struct ProgramSource {
-    shared: Arc<Shared>,
-    guard: Mutex<Option<Guard>>,
+    shared: Arc<SharedProgramSource>,
+    guard: Mutex<Option<ProgramGuard>>,
     /// It ends the program when it ends.
     reader: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct Shared {
+struct SharedProgramSource {
     name: String,
     /// How many slices are kept behind the last one that was asked for.
     window: u32,
     pool: BufferPool,
     cancel: Arc<AtomicBool>,
     heard: Arc<Heard>,
-    state: Mutex<State>,
+    state: Mutex<ProgramSourceState>,
     changed: Condvar,
 }
 
-struct State {
+struct ProgramSourceState {
     /// The slices that can be read.
     kept: VecDeque<Arc<Buffer>>,
     /// The number of the first of them.
@@ -66,16 +66,16 @@ impl ProgramSource {
     /// That of starting it.
     pub fn run(
         program: &Program,
-        how: Run,
+        how: RunMode,
         window: u32,
         pool: &BufferPool,
         cancel: Arc<AtomicBool>,
     ) -> Result<Self> {
         let (name, mut command) = (named(program), command(program));
         let heard = listen(&mut command, false)?;
-        let guard = if how == Run::There {
+        let guard = if how == RunMode::There {
             command.stdin(std::process::Stdio::null());
-            let guard = Guard::start(None)?;
+            let guard = ProgramGuard::start(None)?;
             join(&mut command, &guard);
             Some(guard)
         } else {
@@ -83,10 +83,10 @@ impl ProgramSource {
         };
         let input = Input::run(command, &name, Arc::clone(&cancel))?;
         let tree = FileTree::new(GROWING);
-        let state = State { kept: VecDeque::new(), first: 0, asked: 0, end: None, tree };
+        let state = ProgramSourceState { kept: VecDeque::new(), first: 0, asked: 0, end: None, tree };
         let pool = pool.clone();
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        let shared = Arc::new(Shared { name, window, pool, cancel, heard, state, changed });
+        let shared = Arc::new(SharedProgramSource { name, window, pool, cancel, heard, state, changed });
         let reading = Arc::clone(&shared);
         let reader = Builder::new().name("haul-program".to_owned()).spawn(move || reading.run(input));
         let reader = reader.map_err(|error| haul_threads::refused(&error))?;
@@ -105,7 +105,7 @@ impl ProgramSource {
     }
 }
 
-impl Shared {
+impl SharedProgramSource {
     fn run(&self, mut input: Input) {
         let end = self.read_all(&mut input);
         self.state.lock().end.get_or_insert(end);
@@ -141,8 +141,9 @@ impl Shared {
 
     /// Waits until slice `index` may be read ahead.
     fn wait_for_room(&self, index: u32) -> Result<()> {
-        let is_full =
-            |state: &mut State| index > self.window.max(state.asked) && !self.cancel.load(Ordering::Relaxed);
+        let is_full = |state: &mut ProgramSourceState| {
+            index > self.window.max(state.asked) && !self.cancel.load(Ordering::Relaxed)
+        };
         let mut state = self.state.lock();
         while is_full(&mut state) {
             state = self.changed.wait_timeout(state, LOOK).0;

@@ -12,8 +12,8 @@ use haul_core::{
 };
 use haul_testkit::Scratch;
 
-use crate::guard::Guard;
-use crate::{ProgramSink, ProgramSource, Run};
+use crate::guard::ProgramGuard;
+use crate::{ProgramSink, ProgramSource, RunMode};
 
 fn line(text: &str) -> Program {
     Program { words: vec![text.as_bytes().to_vec()] }
@@ -33,7 +33,7 @@ fn batch(index: u32, len: u64) -> Arc<Batch> {
 }
 
 fn source(text: &str, window: u32) -> ProgramSource {
-    ProgramSource::run(&line(text), Run::There, window, &pool(), Arc::default()).unwrap()
+    ProgramSource::run(&line(text), RunMode::There, window, &pool(), Arc::default()).unwrap()
 }
 
 /// The content of a slice, and the length of the stream if it ends there.
@@ -88,7 +88,7 @@ fn a_program_that_fails_gives_no_last_slice() {
     let source = source("head -c 5000000 /dev/zero; exit 3", 3);
     let error = read(&source, 1).unwrap_err();
     assert!(error.to_string().contains("exit status: 3"), "{error}");
-    let source = ProgramSource::run(&line("/no/such/program"), Run::There, 3, &pool(), Arc::default());
+    let source = ProgramSource::run(&line("/no/such/program"), RunMode::There, 3, &pool(), Arc::default());
     assert_eq!(source.err().map(|error| error.kind()), Some(ErrorKind::NotFound));
 }
 
@@ -125,10 +125,10 @@ fn data(part: &[u8], index: u32, len: u64, value: ChainingValue) -> BatchData {
     BatchData { batch: batch(index, len), slices, content, at_hand: false }
 }
 
-type Answers = std::sync::mpsc::Receiver<(u32, Result<Outcome>)>;
+type OutcomeReceiver = std::sync::mpsc::Receiver<(u32, Result<Outcome>)>;
 
 /// Writes slices in this order, without waiting.
-fn write(sink: &ProgramSink, all: &[u8], order: &[u32]) -> Answers {
+fn write(sink: &ProgramSink, all: &[u8], order: &[u32]) -> OutcomeReceiver {
     let (sender, receiver) = channel();
     let last = haul_core::digest::slice_count(all.len() as u64) - 1;
     for index in order {
@@ -143,7 +143,7 @@ fn write(sink: &ProgramSink, all: &[u8], order: &[u32]) -> Answers {
 }
 
 fn sink(text: &str) -> ProgramSink {
-    ProgramSink::run(&line(text), Run::There).unwrap()
+    ProgramSink::run(&line(text), RunMode::There).unwrap()
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn a_dropped_or_discarded_sink_kills_the_program_without_an_end() {
 fn the_guard_kills_the_group_when_this_process_is_gone() {
     let scratch = Scratch::new();
     let marker = scratch.join("marker");
-    let guard = Guard::start(None).unwrap();
+    let guard = ProgramGuard::start(None).unwrap();
     let mut command = crate::command(&line(&format!("sleep 1; : > {}", marker.display())));
     crate::command::join(&mut command, &guard);
     let mut child = command.spawn().unwrap();

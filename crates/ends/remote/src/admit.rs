@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use haul_core::{Error, ErrorKind, Side};
 use haul_transport::{FrameReader, FrameWriter, LinkError, Liveness};
-use haul_wire::{Hello, Kind, Request, Response, VERSION, check, decode_body, encode};
+use haul_wire::{FrameKind, Hello, Request, Response, VERSION, check, decode_body, encode};
 
 use super::connection::Connection;
 use super::direct::with_addresses;
 use super::greeting::{Greeted, greet};
 use super::reader::{self, COLLECT};
 use super::session::Session;
-use haul_ssh::dial::{Dial, Helper, Refused, Trouble, Way};
+use haul_ssh::dial::{AfterRefusal, Dial, DialPurpose, DialRefused, Helper};
 
 /// How long a process that has just ended may still hold a sink at the remote end.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(15);
@@ -34,10 +34,11 @@ pub(super) fn hello(max_memory: u64, connections: u32, timeout: u32) -> Hello {
 }
 
 /// Opens one more connection through ssh.
-pub(super) fn open(session: &Arc<Session>, way: Way, hello: &Hello) -> Result<(), Refused> {
+pub(super) fn open(session: &Arc<Session>, way: DialPurpose, hello: &Hello) -> Result<(), DialRefused> {
     let link = session.dialer.dial(way)?;
-    let asks = way == Way::First && session.dialer.asks_a_person();
-    let hello = &if way == Way::Further { hello.clone() } else { with_addresses(hello, &*session.dialer) };
+    let asks = way == DialPurpose::First && session.dialer.asks_a_person();
+    let hello =
+        &if way == DialPurpose::Further { hello.clone() } else { with_addresses(hello, &*session.dialer) };
     let mut greeted = greet(link, hello, session.timeout, asks, &session.dialer.name())?;
     let accepted = accept(session, &mut greeted, hello);
     let Greeted { reader, writer, liveness, helper, .. } = greeted;
@@ -61,30 +62,34 @@ pub(super) fn open(session: &Arc<Session>, way: Way, hello: &Hello) -> Result<()
 pub(super) fn open_direct(
     session: &Arc<Session>,
     dialer: &dyn Dial,
-    way: Way,
+    way: DialPurpose,
     hello: &Hello,
-) -> Result<(), Refused> {
+) -> Result<(), DialRefused> {
     let link = dialer.dial(way)?;
     let liveness = Arc::new(Liveness::default());
     let reader = FrameReader::new(link.streams.from, liveness.clone());
     let mut writer = FrameWriter::new(link.streams.to, liveness.clone());
-    let refused = |trouble, error: Error| Refused { trouble, error: error.on(dialer.name()) };
-    let frame = encode(Kind::Hello, 0, hello, 0).map_err(|error| refused(Trouble::Fatal, error.into()))?;
+    let refused = |trouble, error: Error| DialRefused { trouble, error: error.on(dialer.name()) };
+    let frame =
+        encode(FrameKind::Hello, 0, hello, 0).map_err(|error| refused(AfterRefusal::Fatal, error.into()))?;
     writer
         .write(&frame, &[])
-        .map_err(|error| refused(Trouble::Later, Error::io(Side::Wire, "connect to", &error)))?;
+        .map_err(|error| refused(AfterRefusal::Later, Error::io(Side::Wire, "connect to", &error)))?;
     enlist(session, reader, writer, liveness, link.helper, true)
 }
 
 /// Takes the session from the Welcome. If the remote process is a new one, opens the roots again.
-fn accept(session: &Session, greeted: &mut Greeted, hello: &Hello) -> Result<(), Refused> {
+fn accept(session: &Session, greeted: &mut Greeted, hello: &Hello) -> Result<(), DialRefused> {
     let id = match &greeted.welcome.session {
         Ok(id) => *id,
         Err(why) => {
             let error = Error::new(ErrorKind::Unreachable, Side::Wire, "join the session at", why)
                 .on(session.dialer.name());
             let other = session.is_elsewhere(hello.session);
-            return Err(Refused { trouble: if other { Trouble::Fatal } else { Trouble::Later }, error });
+            return Err(DialRefused {
+                trouble: if other { AfterRefusal::Fatal } else { AfterRefusal::Later },
+                error,
+            });
         }
     };
     if hello.session.is_some_and(|known| known != id) {
@@ -102,10 +107,11 @@ fn enlist(
     liveness: Arc<Liveness>,
     helper: Option<Arc<dyn Helper>>,
     direct: bool,
-) -> Result<(), Refused> {
+) -> Result<(), DialRefused> {
     reader.limit(session.pace.inbound.clone());
     writer.limit(session.pace.outbound.clone());
-    let closed = || Refused { trouble: Trouble::Fatal, error: session.unreachable("the run has ended") };
+    let closed =
+        || DialRefused { trouble: AfterRefusal::Fatal, error: session.unreachable("the run has ended") };
     let writer = Box::new(writer);
     let connection =
         session.add(|number| Connection::new(number, direct, writer, liveness, helper)).ok_or_else(closed)?;
@@ -117,27 +123,27 @@ fn enlist(
     spawned.map(drop).map_err(|error| {
         session.reader_ended();
         session.lose(number, Connection::lost(&error.to_string()));
-        Refused { trouble: Trouble::Later, error: Error::io(Side::Local, "start a thread", &error) }
+        DialRefused { trouble: AfterRefusal::Later, error: Error::io(Side::Local, "start a thread", &error) }
     })
 }
 
 /// Opens in a new remote process the roots that the old one had open.
-fn reopen(session: &Session, greeted: &mut Greeted) -> Result<(), Refused> {
+fn reopen(session: &Session, greeted: &mut Greeted) -> Result<(), DialRefused> {
     let roots = session.roots();
     let give_up = Instant::now() + BUSY_TIMEOUT;
     for request in roots {
         loop {
             let response = ask(greeted, &request)
-                .map_err(|error| Refused { trouble: Trouble::Later, error: error.into_error() })?;
+                .map_err(|error| DialRefused { trouble: AfterRefusal::Later, error: error.into_error() })?;
             match response {
                 Response::Done => break,
                 Response::Failed(error) if error.kind() == ErrorKind::Busy && Instant::now() < give_up => {
                     thread::sleep(Duration::from_millis(500));
                 }
-                Response::Failed(error) => return Err(Refused { trouble: Trouble::Fatal, error }),
+                Response::Failed(error) => return Err(DialRefused { trouble: AfterRefusal::Fatal, error }),
                 _ => {
                     let error = haul_wire::FrameError::Rule("another answer than was asked for").into();
-                    return Err(Refused { trouble: Trouble::Fatal, error });
+                    return Err(DialRefused { trouble: AfterRefusal::Fatal, error });
                 }
             }
         }
@@ -147,15 +153,15 @@ fn reopen(session: &Session, greeted: &mut Greeted) -> Result<(), Refused> {
 
 /// Makes one request on a connection that is not part of the session yet.
 fn ask(greeted: &mut Greeted, request: &Request) -> Result<Response, LinkError> {
-    greeted.writer.write(&encode(Kind::Request, 0, request, 0)?, &[])?;
+    greeted.writer.write(&encode(FrameKind::Request, 0, request, 0)?, &[])?;
     loop {
         let (header, body) = greeted.reader.head()?;
-        if header.kind == Kind::Response && header.payload_len == 0 {
+        if header.kind == FrameKind::Response && header.payload_len == 0 {
             let response = decode_body(&body)?;
             check::response(&response, None, 0)?;
             return Ok(response);
         }
-        if header.kind != Kind::Ping {
+        if header.kind != FrameKind::Ping {
             return Err(haul_wire::FrameError::Kind.into());
         }
     }

@@ -16,7 +16,7 @@ use haul_ssh::dial::Helper;
 const QUIET: Duration = Duration::from_millis(900);
 
 /// The writing direction of a connection.
-pub(super) trait Outgoing: Send {
+pub(super) trait ConnectionWriter: Send {
     /// Writes a header with its body, and its payload.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ pub(super) trait Outgoing: Send {
     fn close(self: Box<Self>);
 }
 
-impl Outgoing for FrameWriter {
+impl ConnectionWriter for FrameWriter {
     fn write(&mut self, head: &[u8], payload: &[u8]) -> io::Result<()> {
         Self::write(self, head, payload)
     }
@@ -52,14 +52,14 @@ pub(super) struct Connection {
     pub(super) liveness: Arc<Liveness>,
     pub(super) helper: Option<Arc<dyn Helper>>,
     /// `None` once the connection is closed.
-    writer: Mutex<Option<Box<dyn Outgoing>>>,
+    writer: Mutex<Option<Box<dyn ConnectionWriter>>>,
 }
 
 impl Connection {
     pub(super) fn new(
         number: u64,
         direct: bool,
-        writer: Box<dyn Outgoing>,
+        writer: Box<dyn ConnectionWriter>,
         liveness: Arc<Liveness>,
         helper: Option<Arc<dyn Helper>>,
     ) -> Self {

@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use haul_core::{Error, ErrorKind, Result, Side};
 use haul_transport::tcp::{self, TcpInfo};
-use haul_transport::{Credentials, Identity, Listener, Ports, Streams};
+use haul_transport::{ConnectionKeys, KeyPair, Listener, Ports, Streams};
 use haul_wire::{
-    DirectAnswer, DirectOffer, Hello, Kind, MAX_ADDRESSES, Reach, Request, Response, decode_body, encode,
+    DirectAnswer, DirectOffer, FrameKind, Hello, MAX_ADDRESSES, Reach, Request, Response, decode_body, encode,
 };
 
 use super::config::{PeerConfig, Transport};
 use super::gate::Gate;
 use super::session::Session;
-use super::state::{Pick, Reply, Route};
-use haul_ssh::dial::{Dial, Helper, Link, Refused, Trouble, Way};
+use super::state::{DirectRoute, Pick, RawReply};
+use haul_ssh::dial::{AfterRefusal, Dial, DialPurpose, DialRefused, DialedLink, Helper};
 
 /// How long an answer is waited for while the way is being looked for: with two ways to try, content is through ssh
 /// alone for two seconds at most.
@@ -35,7 +35,7 @@ pub(super) struct Finder {
     pub(super) gate: Gate,
     /// The route, if it is known already.
     known: Option<Arc<dyn Dial>>,
-    identity: Identity,
+    identity: KeyPair,
     ports: Option<Ports>,
     bind: Option<IpAddr>,
     congestion: Option<String>,
@@ -62,7 +62,7 @@ impl Finder {
         Ok(Some(Self {
             gate: Gate::new(!config.defer),
             known: None,
-            identity: Identity::generate()?,
+            identity: KeyPair::generate()?,
             ports: config.ports,
             bind: config.bind,
             congestion: config.congestion.clone(),
@@ -70,7 +70,7 @@ impl Finder {
     }
 
     /// A finder that knows the route already.
-    pub(super) fn knows(way: Arc<dyn Dial>, identity: Identity) -> Self {
+    pub(super) fn knows(way: Arc<dyn Dial>, identity: KeyPair) -> Self {
         let gate = Gate::new(true);
         Self { gate, known: Some(way), identity, ports: None, bind: None, congestion: None }
     }
@@ -91,14 +91,18 @@ impl Finder {
         &self,
         session: &Arc<Session>,
         answer: &DirectAnswer,
-    ) -> std::result::Result<Route, Vec<String>> {
+    ) -> std::result::Result<DirectRoute, Vec<String>> {
         if let Some(way) = &self.known {
-            return Ok(Route { dialer: way.clone(), how: format!("to {}", way.name()), other_way: None });
+            return Ok(DirectRoute {
+                dialer: way.clone(),
+                how: format!("to {}", way.name()),
+                other_way: None,
+            });
         }
         if !self.gate.pass() {
             return Err(vec!["the run has ended".to_owned()]);
         }
-        let credentials = Credentials {
+        let credentials = ConnectionKeys {
             identity: self.identity.clone(),
             peer: answer.key.clone(),
             congestion: self.congestion.clone(),
@@ -115,7 +119,7 @@ impl Finder {
                     Ok(time) => {
                         session.measured(time);
                         let how = format!("to port {port} of {name}");
-                        return Ok(Route { dialer: forward, how, other_way: None });
+                        return Ok(DirectRoute { dialer: forward, how, other_way: None });
                     }
                     Err(error) => format!("port {port} of {name}: {error}"),
                 }
@@ -137,7 +141,7 @@ impl Finder {
                 match back.reach() {
                     Ok(()) => {
                         let how = format!("from {name} to our port {port}");
-                        return Ok(Route { dialer: Arc::new(back), how, other_way: Some(there) });
+                        return Ok(DirectRoute { dialer: Arc::new(back), how, other_way: Some(there) });
                     }
                     Err(why) => format!("our port {port}: {why}"),
                 }
@@ -196,21 +200,21 @@ pub fn addresses(at: &Reach) -> Vec<SocketAddr> {
     all
 }
 
-fn refused(name: &str, cause: String) -> Refused {
+fn refused(name: &str, cause: String) -> DialRefused {
     let error = Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", cause);
-    Refused { trouble: Trouble::Later, error: error.on(name) }
+    DialRefused { trouble: AfterRefusal::Later, error: error.on(name) }
 }
 
-fn link(streams: Streams) -> Link {
+fn link(streams: Streams) -> DialedLink {
     let helper = streams.socket.as_ref().and_then(|socket| socket.try_clone().ok());
-    Link { streams, helper: helper.map(|socket| Arc::new(Socket(socket)) as Arc<dyn Helper>) }
+    DialedLink { streams, helper: helper.map(|socket| Arc::new(Socket(socket)) as Arc<dyn Helper>) }
 }
 
 /// Connects to the remote end.
 pub(super) struct Forward {
     addresses: Vec<SocketAddr>,
     from: Option<IpAddr>,
-    credentials: Credentials,
+    credentials: ConnectionKeys,
     /// The connection of the first attempt, and since when it waits to be used.
     reached: Mutex<Option<(TcpStream, Instant)>>,
     name: String,
@@ -220,7 +224,7 @@ impl Forward {
     pub(super) fn new(
         addresses: Vec<SocketAddr>,
         from: Option<IpAddr>,
-        credentials: Credentials,
+        credentials: ConnectionKeys,
         name: String,
     ) -> Self {
         Self { addresses, from, credentials, reached: Mutex::default(), name }
@@ -239,7 +243,7 @@ impl Forward {
 }
 
 impl Dial for Forward {
-    fn dial(&self, _way: Way) -> std::result::Result<Link, Refused> {
+    fn dial(&self, _way: DialPurpose) -> std::result::Result<DialedLink, DialRefused> {
         let reached = self.reached.lock().take();
         let connected = match reached {
             // The remote end drops a connection without a handshake after a while.
@@ -262,12 +266,12 @@ pub(super) struct Back {
     /// The session to ask for connections, and the local address to name in addition to that of ssh.
     session: OnceLock<(Weak<Session>, Option<IpAddr>)>,
     listener: Listener,
-    arrivals: Receiver<Arrival>,
-    tell: Sender<Arrival>,
+    arrivals: Receiver<DirectArrival>,
+    tell: Sender<DirectArrival>,
     name: String,
 }
 
-enum Arrival {
+enum DirectArrival {
     Connection(Streams),
     Failed(String),
 }
@@ -277,12 +281,12 @@ impl Back {
         bind: IpAddr,
         ports: Option<Ports>,
         from: &[IpAddr],
-        credentials: Credentials,
+        credentials: ConnectionKeys,
         name: String,
     ) -> std::io::Result<Self> {
         let (tell, arrivals) = unbounded();
         let arrived = tell.clone();
-        let taken = Box::new(move |streams| drop(arrived.send(Arrival::Connection(streams))));
+        let taken = Box::new(move |streams| drop(arrived.send(DirectArrival::Connection(streams))));
         let listener = Listener::open(bind, ports, from, credentials, taken)?;
         Ok(Self { session: OnceLock::new(), listener, arrivals, tell, name })
     }
@@ -302,21 +306,21 @@ impl Back {
     fn reach(&self) -> std::result::Result<(), String> {
         let streams = self.arrival(true, FIND)?;
         // It is used as the first connection.
-        drop(self.tell.send(Arrival::Connection(streams)));
+        drop(self.tell.send(DirectArrival::Connection(streams)));
         Ok(())
     }
 
     /// Takes a connection that has arrived, or waits for one; `asked`: asks for it first.
     fn arrival(&self, asked: bool, timeout: Duration) -> std::result::Result<Streams, String> {
-        if let Ok(Arrival::Connection(streams)) = self.arrivals.try_recv() {
+        if let Ok(DirectArrival::Connection(streams)) = self.arrivals.try_recv() {
             return Ok(streams);
         }
         if asked {
             self.ask()?;
         }
         match self.arrivals.recv_timeout(timeout) {
-            Ok(Arrival::Connection(streams)) => Ok(streams),
-            Ok(Arrival::Failed(why)) => Err(why),
+            Ok(DirectArrival::Connection(streams)) => Ok(streams),
+            Ok(DirectArrival::Failed(why)) => Err(why),
             Err(_) => Err("no answer".to_owned()),
         }
     }
@@ -325,16 +329,16 @@ impl Back {
         let (session, address) = self.session.get().ok_or("it was not prepared")?;
         let session = session.upgrade().ok_or("the run has ended")?;
         let request = Request::Connect { address: *address, port: self.listener.port() };
-        let mut frame = encode(Kind::Request, 0, &request, 0).map_err(|error| error.to_string())?;
+        let mut frame = encode(FrameKind::Request, 0, &request, 0).map_err(|error| error.to_string())?;
         let tell = self.tell.clone();
-        let on_reply = Box::new(move |reply: Result<Reply>| {
+        let on_reply = Box::new(move |reply: Result<RawReply>| {
             let response = reply.and_then(|reply| Ok(decode_body::<Response>(&reply.body)?));
             let failure = match response {
                 Ok(Response::Done) => return,
                 Ok(Response::Failed(error)) | Err(error) => error.cause().to_owned(),
                 Ok(_) => "another answer than was asked for".to_owned(),
             };
-            drop(tell.send(Arrival::Failed(failure)));
+            drop(tell.send(DirectArrival::Failed(failure)));
         });
         session.submit(&mut frame, &[], Pick::Small, None, on_reply);
         Ok(())
@@ -342,9 +346,9 @@ impl Back {
 }
 
 impl Dial for Back {
-    fn dial(&self, way: Way) -> std::result::Result<Link, Refused> {
+    fn dial(&self, way: DialPurpose) -> std::result::Result<DialedLink, DialRefused> {
         // Before the first connection there is none to ask on.
-        self.arrival(way == Way::Further, TIMEOUT).map(link).map_err(|why| refused(&self.name, why))
+        self.arrival(way == DialPurpose::Further, TIMEOUT).map(link).map_err(|why| refused(&self.name, why))
     }
 
     fn name(&self) -> String {
@@ -368,7 +372,7 @@ impl Helper for Socket {
         String::new()
     }
 
-    fn explain(&self) -> Option<Refused> {
+    fn explain(&self) -> Option<DialRefused> {
         None
     }
 
@@ -384,13 +388,13 @@ mod tests {
 
     use super::*;
 
-    struct Host {
+    struct DirectHost {
         straight: bool,
         name: &'static str,
     }
 
-    impl Dial for Host {
-        fn dial(&self, _way: Way) -> std::result::Result<Link, Refused> {
+    impl Dial for DirectHost {
+        fn dial(&self, _way: DialPurpose) -> std::result::Result<DialedLink, DialRefused> {
             Err(refused(self.name, "not here".to_owned()))
         }
 
@@ -422,8 +426,8 @@ mod tests {
     #[test]
     fn an_address_is_known_where_nothing_carries_ssh() {
         let here: IpAddr = "127.0.0.1".parse().unwrap();
-        let straight = Host { straight: true, name: "127.0.0.1" };
-        let carried = Host { straight: false, name: "127.0.0.1" };
+        let straight = DirectHost { straight: true, name: "127.0.0.1" };
+        let carried = DirectHost { straight: false, name: "127.0.0.1" };
         assert_eq!(own_address(&straight, None), Some(here));
         assert_eq!(own_address(&straight, "192.0.2.1".parse().ok()), Some(here));
         assert_eq!(own_address(&carried, Some(here)), None);
@@ -431,7 +435,8 @@ mod tests {
         let offer =
             Finder::new(&config(1, 2, 0, haul_core::Pace::default())).unwrap().map(|finder| finder.offer());
         let hello = Hello { direct: offer, ..super::super::admit::hello(0, 1, 2) };
-        let reported = |host: &Host| with_addresses(&hello, host).direct.map(|offer| (offer.at, offer.from));
+        let reported =
+            |host: &DirectHost| with_addresses(&hello, host).direct.map(|offer| (offer.at, offer.from));
         assert_eq!(reported(&straight), Some((vec![here], Some(here))));
         assert_eq!(reported(&carried), Some((Vec::new(), None)));
     }

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use haul_core::path::printable;
 use haul_core::{Error, ErrorKind, Side};
-use haul_ssh::dial::{Helper, LOGIN, Link, Refused, Trouble, watched};
+use haul_ssh::dial::{AfterRefusal, DialRefused, DialedLink, Helper, LOGIN, watched};
 use haul_transport::{FrameReader, FrameWriter, LinkError, Liveness};
 use haul_wire::{
-    FrameError, HEADER_LEN, Header, Hello, Kind, VERSION, Welcome, decode_body, encode, peek_version,
+    FrameError, FrameHeader, FrameKind, HEADER_LEN, Hello, VERSION, Welcome, decode_body, encode,
+    peek_version,
 };
 
 /// The operation that fails if the remote haul speaks another version of the protocol.
@@ -34,12 +35,12 @@ pub(super) struct Greeted {
 /// The other end may take `limit` for its answer. If `asks`, as in a first login, it may take [`LOGIN`] times as long,
 /// and any time while ssh waits for the user.
 pub(super) fn greet(
-    link: Link,
+    link: DialedLink,
     hello: &Hello,
     limit: Duration,
     asks: bool,
     name: &str,
-) -> Result<Greeted, Refused> {
+) -> Result<Greeted, DialRefused> {
     let helper = link.helper.clone();
     let liveness = Arc::new(Liveness::default());
     liveness.end_after(Some(limit));
@@ -55,7 +56,7 @@ pub(super) fn greet(
                 true
             };
             watched(look, || try_greet(link, hello, liveness, name))
-                .unwrap_or_else(|error| Err(Refused { trouble: Trouble::Later, error }))
+                .unwrap_or_else(|error| Err(DialRefused { trouble: AfterRefusal::Later, error }))
         }
         None => try_greet(link, hello, liveness, name),
     };
@@ -68,11 +69,17 @@ pub(super) fn greet(
     result
 }
 
-fn try_greet(link: Link, hello: &Hello, liveness: Arc<Liveness>, name: &str) -> Result<Greeted, Refused> {
-    let refused = |trouble, error| Refused { trouble, error };
+fn try_greet(
+    link: DialedLink,
+    hello: &Hello,
+    liveness: Arc<Liveness>,
+    name: &str,
+) -> Result<Greeted, DialRefused> {
+    let refused = |trouble, error| DialRefused { trouble, error };
     let mut reader = FrameReader::new(link.streams.from, liveness.clone());
     let mut writer = FrameWriter::new(link.streams.to, liveness.clone());
-    let frame = encode(Kind::Hello, 0, hello, 0).map_err(|error| refused(Trouble::Fatal, error.into()))?;
+    let frame =
+        encode(FrameKind::Hello, 0, hello, 0).map_err(|error| refused(AfterRefusal::Fatal, error.into()))?;
     // If the remote end has ended, it may have sent the reason, which is read below.
     let _ = writer.write(&frame, &[]);
     let mut head = [0; HEADER_LEN];
@@ -84,17 +91,17 @@ fn try_greet(link: Link, hello: &Hello, liveness: Arc<Liveness>, name: &str) -> 
         Err(_) if liveness.is_ended() => {
             let error =
                 Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "it did not answer in time");
-            return Err(refused(Trouble::Later, error.on(name)));
+            return Err(refused(AfterRefusal::Later, error.on(name)));
         }
         Err(error) => {
             let reported = link.helper.as_ref().and_then(|helper| helper.explain());
-            return Err(reported.unwrap_or_else(|| refused(Trouble::Later, error.into_error().on(name))));
+            return Err(reported.unwrap_or_else(|| refused(AfterRefusal::Later, error.into_error().on(name))));
         }
     };
     let protocol = |why: String| Error::new(ErrorKind::Protocol, Side::Wire, "talk to haul at", why).on(name);
-    let spoken = if header.kind == Kind::Welcome { peek_version(&body) } else { None };
+    let spoken = if header.kind == FrameKind::Welcome { peek_version(&body) } else { None };
     let Some((version, release)) = spoken else {
-        return Err(refused(Trouble::Fatal, protocol("it did not greet".to_owned())));
+        return Err(refused(AfterRefusal::Fatal, protocol("it did not greet".to_owned())));
     };
     if version != VERSION {
         let why = format!(
@@ -104,16 +111,16 @@ fn try_greet(link: Link, hello: &Hello, liveness: Arc<Liveness>, name: &str) -> 
         let hint = "add `--bootstrap` to use this version there too, from ~/.cache/haul; or install the same version \
                     at both ends, or name another one there with `--remote-haul PATH`";
         let error = Error::new(ErrorKind::Protocol, Side::Wire, VERSIONS, why).on(name);
-        return Err(refused(Trouble::Fatal, error.with_hint(hint)));
+        return Err(refused(AfterRefusal::Fatal, error.with_hint(hint)));
     }
     let welcome: Welcome =
-        decode_body(&body).map_err(|error| refused(Trouble::Fatal, Error::from(error).on(name)))?;
+        decode_body(&body).map_err(|error| refused(AfterRefusal::Fatal, Error::from(error).on(name)))?;
     liveness.end_after(None);
     Ok(Greeted { reader, writer, liveness, helper: link.helper, welcome })
 }
 
 /// The error for output that is not a frame.
-fn strange(reader: &mut FrameReader, head: &[u8], liveness: &Liveness, name: &str) -> Refused {
+fn strange(reader: &mut FrameReader, head: &[u8], liveness: &Liveness, name: &str) -> DialRefused {
     // The rest of this line arrives at once; more is not worth a longer wait.
     liveness.end_after(Some(Duration::from_millis(300)));
     let mut said = [0; 128];
@@ -121,7 +128,7 @@ fn strange(reader: &mut FrameReader, head: &[u8], liveness: &Liveness, name: &st
     let _ = reader.fill(&mut said[head.len()..]);
     let end = said.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
     // The greeting may follow in the same bytes.
-    let ours = said.windows(4).position(|bytes| Header::check_prefix(bytes).is_ok());
+    let ours = said.windows(4).position(|bytes| FrameHeader::check_prefix(bytes).is_ok());
     let shown = printable(said[..ours.unwrap_or(end)].trim_ascii_end());
     let error = Error::new(
         ErrorKind::Protocol,
@@ -133,5 +140,5 @@ fn strange(reader: &mut FrameReader, head: &[u8], liveness: &Liveness, name: &st
     .with_hint(
         "a login script there prints something (look at ~/.bashrc); it must be silent for ssh commands",
     );
-    Refused { trouble: Trouble::Fatal, error }
+    DialRefused { trouble: AfterRefusal::Fatal, error }
 }

@@ -50,6 +50,6 @@ pub use direct::addresses;
 pub use greeting::is_other_version;
 pub use haul_transport::Ports;
 pub use peer::Peer;
-pub use probe::{Direction, Throughput};
+pub use probe::{ContentDirection, LinkThroughput};
 pub use third_party::broker::Broker;
 pub use third_party::puller::{ExpectedGranter, Puller};

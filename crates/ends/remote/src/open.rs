@@ -7,7 +7,7 @@ use haul_core::{Place, Program, Result, Sink, SinkOptions, Source, SourceCaps, S
 use haul_wire::{Request, Response};
 
 use super::peer::{Peer, unexpected_answer};
-use super::root::Root;
+use super::root::RemoteRoot;
 use super::sink::PeerSink;
 use super::source::PeerSource;
 use super::third_party::broker::Broker;
@@ -26,7 +26,7 @@ impl Peer {
         let root = self.open(|root| Request::OpenSource { root, place: place.clone(), options })?;
         let removes = !options.links.are_followed();
         let caps = SourceCaps { parts: true, delta: true, removes, ..SourceCaps::default() };
-        Ok(Arc::new(PeerSource { root: Root::new(self, root).opened_with(options), caps }))
+        Ok(Arc::new(PeerSource { root: RemoteRoot::new(self, root).opened_with(options), caps }))
     }
 
     /// Runs a program at the remote end that writes a stream. The source keeps `window` slices.
@@ -36,7 +36,7 @@ impl Peer {
     pub fn run_producer(self: &Arc<Self>, program: &Program, window: u32) -> Result<Arc<dyn Source>> {
         let root = self.run(|root| Request::RunProducer { root, program: program.clone(), window })?;
         let caps = SourceCaps { growing: true, ..SourceCaps::default() };
-        Ok(Arc::new(PeerSource { root: Root::new(self, root), caps }))
+        Ok(Arc::new(PeerSource { root: RemoteRoot::new(self, root), caps }))
     }
 
     /// Runs a program at the remote end that reads a stream.
@@ -45,7 +45,7 @@ impl Peer {
     /// If it cannot be started.
     pub fn run_consumer(self: &Arc<Self>, program: &Program) -> Result<Arc<dyn Sink>> {
         let root = self.run(|root| Request::RunConsumer { root, program: program.clone() })?;
-        Ok(Arc::new(PeerSink::new(Root::new(self, root))))
+        Ok(Arc::new(PeerSink::new(RemoteRoot::new(self, root))))
     }
 
     /// Opens a sink at the remote end.
@@ -55,7 +55,7 @@ impl Peer {
     pub fn open_sink(self: &Arc<Self>, place: &Place, options: &SinkOptions) -> Result<Arc<dyn Sink>> {
         let root =
             self.open(|root| Request::OpenSink { root, place: place.clone(), options: options.clone() })?;
-        Ok(Arc::new(PeerSink::new(Root::new(self, root))))
+        Ok(Arc::new(PeerSink::new(RemoteRoot::new(self, root))))
     }
 
     /// The numbers of owners and groups at the remote end; `None` if it has none of that name.
@@ -85,9 +85,9 @@ impl Peer {
             place: source.clone(),
             options: options_of_source,
         })?;
-        let source = Root::new(broker.source(), root).opened_with(options_of_source);
+        let source = RemoteRoot::new(broker.source(), root).opened_with(options_of_source);
         let root =
             self.open(|root| Request::OpenSink { root, place: place.clone(), options: options.clone() })?;
-        Ok(Arc::new(PeerSink::new(Root::new(self, root)).fetching(broker, source)))
+        Ok(Arc::new(PeerSink::new(RemoteRoot::new(self, root)).fetching(broker, source)))
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use haul_core::{Batch, Entry, Error, Outcome, Packing, Result, SliceData, WriteDone};
-use haul_wire::{FrameError, Kind, MAX_BODY, Request, check, encode};
+use haul_wire::{FrameError, FrameKind, MAX_BODY, Request, check, encode};
 
 /// The outcomes of `count` slices that all failed with this error.
 pub(super) fn failed(count: usize, error: &Error) -> Vec<Result<Outcome>> {
@@ -49,7 +49,7 @@ impl WriteFrame {
         let count = slices.len();
         let request = Request::Write { root, batch, slices, packing };
         check::request(&request, content.len())?;
-        match encode(Kind::Request, 0, &request, content.len()) {
+        match encode(FrameKind::Request, 0, &request, content.len()) {
             Ok(frame) => {
                 into.push(EncodedPart { frame, slices: count, content });
                 return Ok(());

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use haul_codec::Packer;
 use haul_core::location::SshHost;
-use haul_core::{Batch, BatchData, BufferPool, Compress, Error, ErrorKind, Pressure, Result, Side};
+use haul_core::{Batch, BatchData, BufferPool, Compress, Error, ErrorKind, Note, Pressure, Result, Side};
 use haul_ssh::dial::Dial;
-use haul_ssh::{Errand, Note, SshDialer};
+use haul_ssh::{Errand, SshDialer};
 use haul_wire::{FrameError, Hello, Request, Response, RootId, check};
 
 use super::admit;

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use haul_core::buffer::BUFFER_LEN;
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{Error, Result, Retry, Side};
-use haul_wire::{Kind, Request, Response, encode};
+use haul_wire::{FrameKind, Request, Response, encode};
 
 use super::peer::{Peer, only, unexpected_answer};
-use super::state::{OnReply, Pick, Reply};
+use super::state::{OnReply, Pick, RawReply};
 
 /// Requests to measure a round trip: the quickest one counts.
 const TRIPS: usize = 9;
@@ -34,7 +34,7 @@ const LARGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The direction of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum ContentDirection {
     /// To the remote end.
     There,
     /// From the remote end.
@@ -43,7 +43,7 @@ pub enum Direction {
 
 /// The throughput of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Throughput {
+pub struct LinkThroughput {
     /// Bytes per second.
     pub bytes_per_second: f64,
     /// The number of connections.
@@ -93,9 +93,9 @@ impl Peer {
     ///
     /// # Errors
     /// If the remote end cannot be reached.
-    pub fn carries_large(&self, direction: Direction) -> Result<bool> {
+    pub fn carries_large(&self, direction: ContentDirection) -> Result<bool> {
         let (sender, receiver) = crossbeam_channel::bounded(1);
-        let on_reply = Box::new(move |reply: Result<Reply>| drop(sender.send(reply.map(drop))));
+        let on_reply = Box::new(move |reply: Result<RawReply>| drop(sender.send(reply.map(drop))));
         self.exchange(direction, &noise(LARGE), LARGE, Pick::Small, on_reply)?;
         match receiver.recv_timeout(LARGE_TIMEOUT) {
             Ok(answered) => answered.map(|()| true),
@@ -107,12 +107,12 @@ impl Peer {
     ///
     /// # Errors
     /// If the remote end cannot be reached.
-    pub fn throughput_of_one(&self, direction: Direction, time: Duration) -> Result<Throughput> {
+    pub fn throughput_of_one(&self, direction: ContentDirection, time: Duration) -> Result<LinkThroughput> {
         let connections = self.session.connections();
         let connection = connections.last().map(|connection| connection.number);
         let connection = connection.ok_or_else(|| self.session.unreachable("there is no connection"))?;
-        let measured = Run::new(self, direction, Some(connection), ON_ONE, 0.0).measure(time)?;
-        Ok(Throughput { connections: 1, ..measured })
+        let measured = LinkMeasurement::new(self, direction, Some(connection), ON_ONE, 0.0).measure(time)?;
+        Ok(LinkThroughput { connections: 1, ..measured })
     }
 
     /// Measures the throughput of all connections together, including those that are opened under the load. `one` is
@@ -120,16 +120,21 @@ impl Peer {
     ///
     /// # Errors
     /// If the remote end cannot be reached.
-    pub fn throughput(&self, direction: Direction, time: Duration, one: f64) -> Result<Throughput> {
+    pub fn throughput(
+        &self,
+        direction: ContentDirection,
+        time: Duration,
+        one: f64,
+    ) -> Result<LinkThroughput> {
         // On a slow link many messages would take long to end.
         let messages = (one * 16.0 * AHEAD / LEAST as f64) as usize;
-        Run::new(self, direction, None, messages.clamp(8, ON_ALL), one).measure(time)
+        LinkMeasurement::new(self, direction, None, messages.clamp(8, ON_ALL), one).measure(time)
     }
 
     /// Sends one message with content in this direction.
     fn exchange(
         &self,
-        direction: Direction,
+        direction: ContentDirection,
         noise: &[u8],
         len: usize,
         pick: Pick,
@@ -137,19 +142,19 @@ impl Peer {
     ) -> Result<()> {
         let bytes = u32::try_from(len).unwrap_or(u32::MAX);
         let (request, payload, buffer) = match direction {
-            Direction::There => (Request::Swallow, &noise[..len], None),
-            Direction::Back => (Request::Produce { bytes }, &[][..], Some(self.session.pool.take())),
+            ContentDirection::There => (Request::Swallow, &noise[..len], None),
+            ContentDirection::Back => (Request::Produce { bytes }, &[][..], Some(self.session.pool.take())),
         };
-        let mut frame = encode(Kind::Request, 0, &request, payload.len())?;
+        let mut frame = encode(FrameKind::Request, 0, &request, payload.len())?;
         self.session.submit(&mut frame, payload, pick, buffer, on_reply);
         Ok(())
     }
 }
 
 /// One measurement.
-struct Run<'a> {
+struct LinkMeasurement<'a> {
     peer: &'a Peer,
-    direction: Direction,
+    direction: ContentDirection,
     /// The only connection that is used.
     connection: Option<u64>,
     messages: usize,
@@ -163,10 +168,10 @@ struct Run<'a> {
     failed: Mutex<Option<Error>>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> LinkMeasurement<'a> {
     fn new(
         peer: &'a Peer,
-        direction: Direction,
+        direction: ContentDirection,
         connection: Option<u64>,
         messages: usize,
         hint: f64,
@@ -177,7 +182,7 @@ impl<'a> Run<'a> {
             connection,
             messages,
             hint,
-            noise: noise(if direction == Direction::There { BUFFER_LEN } else { 0 }),
+            noise: noise(if direction == ContentDirection::There { BUFFER_LEN } else { 0 }),
             begun: Instant::now(),
             arrived: AtomicU64::new(0),
             lost: AtomicU64::new(0),
@@ -186,8 +191,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn measure(self, time: Duration) -> Result<Throughput> {
-        let mut measured = Throughput { bytes_per_second: 0.0, connections: 0, ramp: 0.0 };
+    fn measure(self, time: Duration) -> Result<LinkThroughput> {
+        let mut measured = LinkThroughput { bytes_per_second: 0.0, connections: 0, ramp: 0.0 };
         thread::scope(|scope| -> Result<()> {
             for _ in 0..self.messages {
                 let started = thread::Builder::new().spawn_scoped(scope, || self.send());
@@ -207,7 +212,7 @@ impl<'a> Run<'a> {
     }
 
     /// Measures until no connection was added for `time`, and for three times as long at most.
-    fn watch(&self, time: Duration) -> Throughput {
+    fn watch(&self, time: Duration) -> LinkThroughput {
         let mut connections = self.peer.streams();
         let mut since = (Instant::now(), 0, Duration::ZERO);
         loop {
@@ -229,7 +234,7 @@ impl<'a> Run<'a> {
                 let seconds = elapsed.as_secs_f64() - before;
                 let bytes_per_second = (arrived as f64 - first) / seconds.max(0.001);
                 let ramp = (before - first / bytes_per_second.max(1.0)).clamp(0.0, before);
-                return Throughput { bytes_per_second, connections, ramp };
+                return LinkThroughput { bytes_per_second, connections, ramp };
             }
         }
     }
@@ -240,8 +245,8 @@ impl<'a> Run<'a> {
             let len = self.message_len();
             let pick = match (self.connection, self.direction) {
                 (Some(connection), _) => Pick::Connection(connection),
-                (None, Direction::There) => Pick::Write(len as u64),
-                (None, Direction::Back) => Pick::Read(len as u64),
+                (None, ContentDirection::There) => Pick::Write(len as u64),
+                (None, ContentDirection::Back) => Pick::Read(len as u64),
             };
             match self.send_one(len, pick) {
                 Ok(()) => {
@@ -263,7 +268,7 @@ impl<'a> Run<'a> {
         let on_reply = Box::new(move |reply| drop(sender.send(reply)));
         self.peer.exchange(self.direction, &self.noise, len, pick, on_reply)?;
         let Ok(reply) = receiver.recv() else { return Err(unexpected_answer()) };
-        let expected = if self.direction == Direction::Back { len } else { 0 };
+        let expected = if self.direction == ContentDirection::Back { len } else { 0 };
         let reply = reply?;
         let right = reply.payload_len == expected;
         match self.peer.session.open_reply(reply, None)?.0 {

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use haul_core::Buffer;
 use haul_transport::{FrameReader, LinkError};
-use haul_wire::{Header, Kind, Welcome, decode_body};
+use haul_wire::{FrameHeader, FrameKind, Welcome, decode_body};
 
 use super::connection::Connection;
 use super::session::Session;
-use super::state::Reply;
+use super::state::RawReply;
 
 /// How long a process may take to exit after its connection has ended.
 pub(super) const COLLECT: Duration = Duration::from_millis(500);
@@ -19,21 +19,21 @@ pub(super) trait Incoming {
     ///
     /// # Errors
     /// If the stream ends, is abandoned, or holds no valid frame.
-    fn head(&mut self) -> Result<(Header, Vec<u8>), LinkError>;
+    fn head(&mut self) -> Result<(FrameHeader, Vec<u8>), LinkError>;
 
     /// Reads the payload that `header` announces.
     ///
     /// # Errors
     /// If it does not come.
-    fn payload(&mut self, header: &Header, into: &mut Buffer) -> Result<(), LinkError>;
+    fn payload(&mut self, header: &FrameHeader, into: &mut Buffer) -> Result<(), LinkError>;
 }
 
 impl Incoming for FrameReader {
-    fn head(&mut self) -> Result<(Header, Vec<u8>), LinkError> {
+    fn head(&mut self) -> Result<(FrameHeader, Vec<u8>), LinkError> {
         Self::head(self)
     }
 
-    fn payload(&mut self, header: &Header, into: &mut Buffer) -> Result<(), LinkError> {
+    fn payload(&mut self, header: &FrameHeader, into: &mut Buffer) -> Result<(), LinkError> {
         Self::payload(self, header, into)
     }
 }
@@ -64,9 +64,9 @@ fn read_frames(session: &Session, connection: &Connection, reader: &mut impl Inc
             Err(error) => return error,
         };
         match header.kind {
-            Kind::Ping => continue,
-            Kind::Response if greeted => {}
-            Kind::Welcome if !greeted => match decode_body::<Welcome>(&body) {
+            FrameKind::Ping => continue,
+            FrameKind::Response if greeted => {}
+            FrameKind::Welcome if !greeted => match decode_body::<Welcome>(&body) {
                 Ok(welcome) if welcome.session.as_ref().ok() == session.id().as_ref() => {
                     greeted = true;
                     continue;
@@ -74,7 +74,7 @@ fn read_frames(session: &Session, connection: &Connection, reader: &mut impl Inc
                 Ok(_) => return haul_wire::FrameError::Rule("a greeting from another session").into(),
                 Err(error) => return error.into(),
             },
-            Kind::Response | Kind::Hello | Kind::Welcome | Kind::Request => {
+            FrameKind::Response | FrameKind::Hello | FrameKind::Welcome | FrameKind::Request => {
                 return haul_wire::FrameError::Kind.into();
             }
         }
@@ -89,8 +89,12 @@ fn read_frames(session: &Session, connection: &Connection, reader: &mut impl Inc
             }
             content = Some(buffer);
         }
-        let reply =
-            Reply { body, content, payload_len: header.payload_len as usize, connection: connection.number };
+        let reply = RawReply {
+            body,
+            content,
+            payload_len: header.payload_len as usize,
+            connection: connection.number,
+        };
         if !session.answered(header.id, reply) {
             return unasked.into();
         }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_core::{Buffer, Error, Result, Retry};
-use haul_wire::{Kind, Request, Response, check, decode_body, encode, set_id};
+use haul_wire::{FrameKind, Request, Response, check, decode_body, encode, set_id};
 
 use super::connection::Connection;
 use super::session::Session;
-use super::state::{OnReply, Pending, Pick, Reply};
+use super::state::{OnReply, PendingRequest, Pick, RawReply};
 
 /// On how many connections one request may be lost before it fails: the request itself may kill them. If all
 /// connections are cut at once, a request may go over each of them before haul finds them dead, and be cut off again
@@ -32,7 +32,7 @@ impl Session {
         // A remote process that was started again would run the program a second time.
         let runs = matches!(request, Request::RunProducer { .. } | Request::RunConsumer { .. });
         let attempts = if runs { 1 } else { ATTEMPTS };
-        let mut frame = encode(Kind::Request, 0, request, 0)?;
+        let mut frame = encode(FrameKind::Request, 0, request, 0)?;
         let mut attempt = 1;
         loop {
             let mailbox = Arc::new(Mailbox::default());
@@ -58,7 +58,7 @@ impl Session {
     /// Decodes and checks a reply. A reply that breaks a rule ends its connection.
     pub(super) fn open_reply(
         &self,
-        reply: Reply,
+        reply: RawReply,
         asked: Option<&haul_core::Batch>,
     ) -> Result<(Response, Option<Buffer>)> {
         let decoded = decode_body::<Response>(&reply.body).and_then(|response| {
@@ -120,8 +120,10 @@ impl Session {
                     up.writing |= matches!(pick, Pick::Write(_));
                     up.owes += owes;
                     up.due = up.due.max(up.connection.liveness.moved()) + owes;
-                    up.pending
-                        .insert(id, Pending { on_reply, buffer, owes, read: matches!(pick, Pick::Read(_)) });
+                    up.pending.insert(
+                        id,
+                        PendingRequest { on_reply, buffer, owes, read: matches!(pick, Pick::Read(_)) },
+                    );
                     let connection = up.connection.clone();
                     drop(state);
                     self.write(&connection, frame, payload, matches!(pick, Pick::Write(_)));
@@ -159,7 +161,7 @@ impl Session {
     }
 
     /// A response has arrived. `false`: there is no such request.
-    pub(super) fn answered(&self, id: u64, reply: Reply) -> bool {
+    pub(super) fn answered(&self, id: u64, reply: RawReply) -> bool {
         let pending = {
             let mut state = self.lock();
             let Some(up) = state.up(reply.connection) else { return false };
@@ -181,17 +183,17 @@ impl Session {
 /// round trip.
 #[derive(Default)]
 struct Mailbox {
-    reply: Mutex<Option<Result<Reply>>>,
+    reply: Mutex<Option<Result<RawReply>>>,
     arrived: Condvar,
 }
 
 impl Mailbox {
-    fn put(&self, reply: Result<Reply>) {
+    fn put(&self, reply: Result<RawReply>) {
         *self.reply.lock() = Some(reply);
         self.arrived.notify_one();
     }
 
-    fn wait(&self) -> Result<Reply> {
+    fn wait(&self) -> Result<RawReply> {
         let mut reply = self.reply.lock();
         loop {
             if let Some(reply) = reply.take() {

@@ -4,26 +4,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_core::{HungOperation, PageReport, Result, Said, SourceOptions, Traffic};
-use haul_wire::{Kind, Request, RootId, encode};
+use haul_wire::{FrameKind, Request, RootId, encode};
 
 use super::peer::{Peer, only};
 use super::state::Pick;
 use super::traffic::TrafficCounter;
-use super::watch::Watch;
+use super::watch::RemoteWatch;
 
 /// A source or a sink that is open at the remote end until this is dropped.
-pub(super) struct Root {
+pub(super) struct RemoteRoot {
     pub(super) peer: Arc<Peer>,
     pub(super) id: RootId,
     pub(super) traffic: Arc<TrafficCounter>,
-    watch: Watch,
+    watch: RemoteWatch,
     /// It is a source that checks pages.
     checks_pages: bool,
 }
 
-impl Root {
+impl RemoteRoot {
     pub(super) fn new(peer: &Arc<Peer>, id: RootId) -> Self {
-        Self { peer: peer.clone(), id, traffic: Arc::default(), watch: Watch::default(), checks_pages: false }
+        Self {
+            peer: peer.clone(),
+            id,
+            traffic: Arc::default(),
+            watch: RemoteWatch::default(),
+            checks_pages: false,
+        }
     }
 
     /// The same for a source that was opened with these options.
@@ -68,12 +74,12 @@ impl Root {
     }
 }
 
-impl Drop for Root {
+impl Drop for RemoteRoot {
     fn drop(&mut self) {
         let session = &self.peer.session;
         session.forget_root(self.id);
         if session.has_connections()
-            && let Ok(mut frame) = encode(Kind::Request, 0, &Request::Close { root: self.id }, 0)
+            && let Ok(mut frame) = encode(FrameKind::Request, 0, &Request::Close { root: self.id }, 0)
         {
             session.submit(&mut frame, &[], Pick::Small, None, Box::new(|_| {}));
         }

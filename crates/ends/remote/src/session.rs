@@ -4,17 +4,16 @@
 
 use haul_codec::LinkTime;
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
-use haul_ssh::Note;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_core::{BufferPool, Error, ErrorKind, Pace, Retry, Side, Tcp};
+use haul_core::{BufferPool, Error, ErrorKind, Note, Pace, Retry, Side, Tcp};
 use haul_ssh::dial::Dial;
 use haul_wire::{DirectAnswer, Request, RootId, SessionId};
 
 use super::connection::Connection;
-use super::state::{Direct, Route, State};
-use super::straggler::Seen;
+use super::state::{DirectRoute, DirectState, SessionState};
+use super::straggler::ConnectionProgress;
 
 /// How long to wait for a remote end that has nothing left to do.
 const GOODBYE: Duration = Duration::from_millis(20);
@@ -30,7 +29,7 @@ pub(super) struct Wakeup {
 
 /// The facts that decide how the supervisor opens further connections.
 pub(super) struct Dialing {
-    pub(super) direct: Direct,
+    pub(super) direct: DirectState,
     /// Connections of the kind that carries content.
     pub(super) up: u32,
     pub(super) dialing: u32,
@@ -38,7 +37,7 @@ pub(super) struct Dialing {
 }
 
 /// The progress of the connections that carry content, for the tuner.
-pub(super) struct Progress {
+pub(super) struct ContentProgress {
     /// Bytes since the session began.
     pub(super) moved: u64,
     /// Direct connections.
@@ -58,7 +57,7 @@ pub(super) struct Session {
     pub(super) note: Note,
     pub(super) timeout: Duration,
     pub(super) pace: Pace,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
     /// Signals that a connection may be free, or that there will be none.
     pub(super) free: Condvar,
     /// Signals that the supervisor has something to do.
@@ -96,7 +95,7 @@ impl Session {
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock()
     }
 
@@ -138,7 +137,7 @@ impl Session {
         }
     }
 
-    pub(super) fn wake_supervisor(&self, state: &mut State) {
+    pub(super) fn wake_supervisor(&self, state: &mut SessionState) {
         state.urgent = true;
         self.supervisor.notify_all();
     }
@@ -235,7 +234,7 @@ impl Session {
     /// Waits for something to do, for `tick` at most, or `end_tick` at the end of a run. `None`: the session is closed.
     pub(super) fn next_wakeup(&self, tick: Duration, end_tick: Duration) -> Option<Wakeup> {
         let state = self.lock();
-        let idle = |state: &mut State| !state.closed && !state.urgent;
+        let idle = |state: &mut SessionState| !state.closed && !state.urgent;
         let tick = if state.is_ending() { tick.min(end_tick) } else { tick };
         let (mut state, _) = self.supervisor.wait_timeout_while(state, tick, idle);
         if state.closed {
@@ -249,7 +248,7 @@ impl Session {
 
     /// Waits; `true` if the session was closed meanwhile.
     pub(super) fn pause(&self, time: Duration) -> bool {
-        let open = |state: &mut State| !state.closed;
+        let open = |state: &mut SessionState| !state.closed;
         let (state, _) = self.supervisor.wait_timeout_while(self.lock(), time, open);
         state.closed
     }
@@ -263,7 +262,7 @@ impl Session {
     /// The facts that decide how many connections to open.
     pub(super) fn dialing(&self) -> Dialing {
         let state = self.lock();
-        let is_direct = matches!(state.direct, Direct::On(_));
+        let is_direct = matches!(state.direct, DirectState::On(_));
         Dialing {
             direct: state.direct.clone(),
             up: state.count(is_direct),
@@ -278,9 +277,9 @@ impl Session {
     }
 
     /// The progress of content until now, for the tuner.
-    pub(super) fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> ContentProgress {
         let mut state = self.lock();
-        Progress {
+        ContentProgress {
             moved: state.moved,
             direct: state.count(true),
             waited: std::mem::take(&mut state.waited),
@@ -302,26 +301,26 @@ impl Session {
     }
 
     /// The direct connections as they are now, whether the run is at its end, and the round trip.
-    pub(super) fn seen(&self) -> (Vec<Seen>, bool, Duration) {
+    pub(super) fn seen(&self) -> (Vec<ConnectionProgress>, bool, Duration) {
         let state = self.lock();
         (state.seen(), state.is_ending(), state.round_trip.unwrap_or_default())
     }
 
     /// The search for a direct connection begins.
     pub(super) fn looks_for_direct(&self) {
-        self.lock().direct = Direct::Trying;
+        self.lock().direct = DirectState::Trying;
     }
 
     /// The search for a direct connection has ended: with a route, or with the reasons why there is none.
-    pub(super) fn found(&self, found: std::result::Result<Route, Vec<String>>) {
+    pub(super) fn found(&self, found: std::result::Result<DirectRoute, Vec<String>>) {
         let name = self.dialer.name();
         let mut state = self.lock();
         if state.closed {
             return;
         }
         let (said, reasons) = match found {
-            Ok(Route { dialer, how, other_way }) => {
-                state.direct = Direct::On(dialer);
+            Ok(DirectRoute { dialer, how, other_way }) => {
+                state.direct = DirectState::On(dialer);
                 // Over a distance it pays to open connections before there is content for them: that takes several
                 // round trips, and they are slow at first.
                 state.wants_connections |= state.is_remote();
@@ -329,7 +328,7 @@ impl Session {
                 (said, other_way.into_iter().collect())
             }
             Err(reasons) => {
-                state.direct = Direct::Off;
+                state.direct = DirectState::Off;
                 if !self.ways.through_ssh {
                     drop(state);
                     let error =
@@ -382,7 +381,7 @@ impl Session {
             (state.connections(), state.connections_owing().is_empty())
         };
         self.dialer.stop();
-        if let Direct::On(dialer) = std::mem::replace(&mut self.lock().direct, Direct::Off) {
+        if let DirectState::On(dialer) = std::mem::replace(&mut self.lock().direct, DirectState::Off) {
             dialer.stop();
         }
         for connection in &connections {
@@ -401,7 +400,7 @@ impl Session {
 
     fn wait_readers(&self, timeout: Duration) -> bool {
         let state = self.lock();
-        let busy = |state: &mut State| state.readers + state.dialing > 0;
+        let busy = |state: &mut SessionState| state.readers + state.dialing > 0;
         let waited = self.free.wait_timeout_while(state, timeout, busy);
         !waited.1.timed_out()
     }
@@ -410,15 +409,15 @@ impl Session {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use haul_ssh::dial::{Link, Refused, Trouble, Way};
+    use haul_ssh::dial::{AfterRefusal, DialPurpose, DialRefused, DialedLink};
 
     /// A host that nobody can connect to.
-    pub(crate) struct Host;
+    pub(crate) struct UnreachableHost;
 
-    impl Dial for Host {
-        fn dial(&self, _way: Way) -> std::result::Result<Link, Refused> {
+    impl Dial for UnreachableHost {
+        fn dial(&self, _way: DialPurpose) -> std::result::Result<DialedLink, DialRefused> {
             let error = Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "not in this test");
-            Err(Refused { trouble: Trouble::Fatal, error })
+            Err(DialRefused { trouble: AfterRefusal::Fatal, error })
         }
 
         fn name(&self) -> String {
@@ -427,14 +426,14 @@ pub(super) mod tests {
     }
 
     /// The notes of a session about a search for a direct connection.
-    fn noted(explains: bool, found: std::result::Result<Route, Vec<String>>) -> Vec<String> {
+    fn noted(explains: bool, found: std::result::Result<DirectRoute, Vec<String>>) -> Vec<String> {
         let notes = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&notes);
         let note: Note = Arc::new(move |text: &str| heard.lock().push(text.to_owned()));
         let pool = BufferPool::new(16 << 20);
         let seconds = Duration::from_secs(1);
         Session::new(
-            Box::new(Host),
+            Box::new(UnreachableHost),
             Ways { through_ssh: true, explains },
             pool,
             note,
@@ -452,8 +451,8 @@ pub(super) mod tests {
         assert_eq!(noted(false, Err(reasons.to_vec())), [through_ssh]);
         assert_eq!(noted(true, Err(reasons.to_vec())), [through_ssh, &reasons[0], &reasons[1]]);
 
-        let back = || Route {
-            dialer: Arc::new(Host),
+        let back = || DirectRoute {
+            dialer: Arc::new(UnreachableHost),
             how: "from db1 to our port 5".to_owned(),
             other_way: Some(reasons[0].clone()),
         };

@@ -11,11 +11,11 @@ use haul_core::{
     PageHashes, PageReport, RelPath, Result, Said, Sink, SinkCaps, Traffic, WriteDone,
 };
 use haul_spool::Spool;
-use haul_wire::{Kind, Request, Response, check, encode};
+use haul_wire::{FrameKind, Request, Response, check, encode};
 
 use super::parts::{Gathered, WriteFrame, failed, fits};
 use super::peer::{Peer, only, too_large, unexpected_answer};
-use super::root::Root;
+use super::root::RemoteRoot;
 use super::session::Session;
 use super::state::{OnReply, Pick};
 use super::third_party::broker::{Broker, Fetcher};
@@ -24,7 +24,7 @@ use super::third_party::broker::{Broker, Fetcher};
 const DIRS: usize = 4096;
 
 pub(super) struct PeerSink {
-    root: Root,
+    root: RemoteRoot,
     /// The directories that were offered, and the number of restarts of the remote process at that time. The remote
     /// process sets their times at the end, so a new process has to be offered them again.
     dirs: Mutex<(Spool<Arc<Entry>>, u32)>,
@@ -33,13 +33,13 @@ pub(super) struct PeerSink {
 }
 
 impl PeerSink {
-    pub(super) fn new(root: Root) -> Self {
+    pub(super) fn new(root: RemoteRoot) -> Self {
         let restarts = root.peer.session.restarts();
         Self { root, dirs: Mutex::new((Spool::default(), restarts)), fetcher: None }
     }
 
     /// The same sink, in a third-party copy from `source`.
-    pub(super) fn fetching(self, broker: &Broker, source: Root) -> Self {
+    pub(super) fn fetching(self, broker: &Broker, source: RemoteRoot) -> Self {
         Self { fetcher: Some(broker.fetcher(source)), ..self }
     }
 
@@ -186,7 +186,7 @@ impl Sink for PeerSink {
         let (sender, receiver) = crossbeam_channel::unbounded();
         for connection in connections {
             let sender = sender.clone();
-            if let Ok(mut frame) = encode(Kind::Request, 0, &Request::Flush { root: self.root.id }, 0) {
+            if let Ok(mut frame) = encode(FrameKind::Request, 0, &Request::Flush { root: self.root.id }, 0) {
                 let on_reply: OnReply = Box::new(move |_| drop(sender));
                 session.submit(&mut frame, &[], connection, None, on_reply);
             }

@@ -7,24 +7,24 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
-use haul_core::filter::Above;
+use haul_core::filter::RulesAbove;
 use haul_core::source::ScanVisit;
 use haul_core::{
     Batch, BatchData, Digest, Entry, Error, HungOperation, PageHashes, PageReport, RelPath, Result, Retry,
     Said, ScanOptions, Sha256, Source, SourceCaps, Traffic,
 };
-use haul_wire::{Kind, Request, Response, ScanId, ScanPart, encode};
+use haul_wire::{FrameKind, Request, Response, ScanId, ScanPart, encode};
 
 use super::peer::{only, unexpected_answer};
 use super::requests::ATTEMPTS;
-use super::root::Root;
-use super::state::{OnReply, Pick, Reply};
+use super::root::RemoteRoot;
+use super::state::{OnReply, Pick, RawReply};
 
 /// Parts of a scan that are asked for at once: enough that the link's delay does not limit a walk.
 const PARTS_AHEAD: u64 = 8;
 
 pub(super) struct PeerSource {
-    pub(super) root: Root,
+    pub(super) root: RemoteRoot,
     pub(super) caps: SourceCaps,
 }
 
@@ -50,7 +50,7 @@ impl Source for PeerSource {
         self.root.peer.ask(&Request::Root { root: self.root.id }, only!(Root))
     }
 
-    fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
+    fn above(&self, names: &[Vec<u8>]) -> Result<RulesAbove> {
         self.root.peer.ask(&Request::Above { root: self.root.id, names: names.to_vec() }, only!(Above))
     }
 
@@ -59,22 +59,22 @@ impl Source for PeerSource {
             let (sender, receiver) = crossbeam_channel::unbounded();
             let id = self.root.peer.next_scan.fetch_add(1, Ordering::Relaxed);
             let lost = BTreeMap::new();
-            let mut scan = Scan { source: self, id, sender, next: 0, asked: 0, lost, waited: 0 };
+            let mut scan = RemoteScan { source: self, id, sender, next: 0, asked: 0, lost, waited: 0 };
             let start = Request::ScanStart { root: self.root.id, scan: id, options: options.clone() };
             self.root.peer.tell(&start)?;
             let result = scan.run(&receiver, visit);
             scan.end();
             match result {
                 // Nothing of the lost scan was handed on yet, so a new one may begin.
-                Ok(Ended::Gone) if scan.next == 0 => {}
-                Ok(Ended::Gone) => {
+                Ok(ScanEnd::Gone) if scan.next == 0 => {}
+                Ok(ScanEnd::Gone) => {
                     return Err(self
                         .root
                         .peer
                         .session
                         .unreachable("the far haul was started anew during the scan"));
                 }
-                Ok(Ended::Done) => return Ok(()),
+                Ok(ScanEnd::Done) => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
@@ -145,7 +145,7 @@ impl PeerSource {
 }
 
 /// How a scan ended.
-enum Ended {
+enum ScanEnd {
     /// All entries were visited, or the visitor stopped the scan.
     Done,
     /// The remote process was started again and does not know the scan.
@@ -153,10 +153,10 @@ enum Ended {
 }
 
 /// A scan that is fetched part by part.
-struct Scan<'a> {
+struct RemoteScan<'a> {
     source: &'a PeerSource,
     id: ScanId,
-    sender: Sender<(u64, Result<Reply>)>,
+    sender: Sender<(u64, Result<RawReply>)>,
     /// The next part to visit. All earlier parts are acknowledged.
     next: u64,
     /// The number of parts that were asked for.
@@ -167,8 +167,8 @@ struct Scan<'a> {
     waited: u32,
 }
 
-impl Scan<'_> {
-    fn run(&mut self, receiver: &Receiver<(u64, Result<Reply>)>, visit: ScanVisit<'_>) -> Result<Ended> {
+impl RemoteScan<'_> {
+    fn run(&mut self, receiver: &Receiver<(u64, Result<RawReply>)>, visit: ScanVisit<'_>) -> Result<ScanEnd> {
         let mut early: BTreeMap<u64, ScanPart> = BTreeMap::new();
         loop {
             while self.asked < self.next + PARTS_AHEAD {
@@ -186,7 +186,7 @@ impl Scan<'_> {
                 // A part that could not be made ends the scan where it is; parts before it may be on their way, but
                 // the scan as a whole has failed.
                 Ok((Response::Failed(error), _)) => return Err(error),
-                Ok((Response::Gone, _)) => return Ok(Ended::Gone),
+                Ok((Response::Gone, _)) => return Ok(ScanEnd::Gone),
                 Ok(_) => return Err(unexpected_answer()),
                 Err(error) if error.retry() == Retry::OtherStream => self.ask_again(part, error)?,
                 Err(error) => return Err(error),
@@ -195,7 +195,7 @@ impl Scan<'_> {
                 self.next += 1;
                 let last = ready.last;
                 if visit(ready.found) == ControlFlow::Break(()) || last {
-                    return Ok(Ended::Done);
+                    return Ok(ScanEnd::Done);
                 }
             }
         }
@@ -218,7 +218,7 @@ impl Scan<'_> {
 
     fn ask(&self, part: u64) -> Result<()> {
         let request = Request::ScanNext { scan: self.id, part, acked: self.next };
-        let mut frame = encode(Kind::Request, 0, &request, 0).map_err(Error::from)?;
+        let mut frame = encode(FrameKind::Request, 0, &request, 0).map_err(Error::from)?;
         let sender = self.sender.clone();
         let on_reply: OnReply = Box::new(move |reply| {
             let _ = sender.send((part, reply));

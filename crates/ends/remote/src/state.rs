@@ -10,7 +10,7 @@ use haul_transport::tcp::TcpInfo;
 use haul_wire::{DirectAnswer, Request, RootId, SessionId};
 
 use super::connection::Connection;
-use super::straggler::Seen;
+use super::straggler::ConnectionProgress;
 
 /// From this round trip on, further connections are opened before the first one proves too slow.
 const REMOTE: Duration = Duration::from_millis(5);
@@ -18,7 +18,7 @@ const REMOTE: Duration = Duration::from_millis(5);
 const SAID: Duration = Duration::from_millis(300);
 
 /// The response to a request, not decoded yet.
-pub(super) struct Reply {
+pub(super) struct RawReply {
     pub(super) body: Vec<u8>,
     /// The content, if there was any.
     pub(super) content: Option<Buffer>,
@@ -28,7 +28,7 @@ pub(super) struct Reply {
 }
 
 /// Gets the reply to a request, or the error of its connection. Called once, from any thread.
-pub(super) type OnReply = Box<dyn FnOnce(Result<Reply>) + Send>;
+pub(super) type OnReply = Box<dyn FnOnce(Result<RawReply>) + Send>;
 
 /// The choice of a connection for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(super) enum Pick {
 }
 
 /// A request that has no response yet.
-pub(super) struct Pending {
+pub(super) struct PendingRequest {
     pub(super) on_reply: OnReply,
     /// The buffer for the content of the response. It is taken before the request is sent, so that a connection never
     /// waits for memory.
@@ -55,7 +55,7 @@ pub(super) struct Pending {
 }
 
 /// A connection that is up.
-pub(super) struct Up {
+pub(super) struct LiveConnection {
     pub(super) connection: Arc<Connection>,
     /// Whether content is being written to it.
     pub(super) writing: bool,
@@ -63,12 +63,12 @@ pub(super) struct Up {
     pub(super) owes: u64,
     /// The bytes that the connection will have moved in all when it owes nothing more.
     pub(super) due: u64,
-    pub(super) pending: HashMap<u64, Pending>,
+    pub(super) pending: HashMap<u64, PendingRequest>,
 }
 
 #[derive(Default)]
-pub(super) struct State {
-    pub(super) connections: Vec<Up>,
+pub(super) struct SessionState {
+    pub(super) connections: Vec<LiveConnection>,
     pub(super) last_request: u64,
     pub(super) next_connection: u64,
     /// The name of the session, once there is one.
@@ -76,7 +76,7 @@ pub(super) struct State {
     /// How often the remote process had to be started again.
     pub(super) restarts: u32,
     /// Whether content goes around ssh.
-    pub(super) direct: Direct,
+    pub(super) direct: DirectState,
     /// The remote end's parameters for direct connections.
     pub(super) answer: Option<DirectAnswer>,
     /// The most direct connections that may carry content, once the tuner has said it.
@@ -107,7 +107,7 @@ pub(super) struct State {
 }
 
 /// A way around ssh.
-pub(super) struct Route {
+pub(super) struct DirectRoute {
     pub(super) dialer: Arc<dyn Dial>,
     /// Between which ends and ports it is.
     pub(super) how: String,
@@ -117,7 +117,7 @@ pub(super) struct Route {
 
 /// Whether content goes around ssh.
 #[derive(Clone, Default)]
-pub(super) enum Direct {
+pub(super) enum DirectState {
     /// Direct connections are not wanted, or not possible.
     #[default]
     Off,
@@ -127,7 +127,7 @@ pub(super) enum Direct {
     On(Arc<dyn Dial>),
 }
 
-impl State {
+impl SessionState {
     /// The connections that are up.
     pub(super) fn connections(&self) -> Vec<Arc<Connection>> {
         self.connections.iter().map(|up| up.connection.clone()).collect()
@@ -138,20 +138,25 @@ impl State {
         let number = self.next_connection;
         self.next_connection += 1;
         let connection = Arc::new(make(number));
-        let up =
-            Up { connection: connection.clone(), writing: false, owes: 0, due: 0, pending: HashMap::new() };
+        let up = LiveConnection {
+            connection: connection.clone(),
+            writing: false,
+            owes: 0,
+            due: 0,
+            pending: HashMap::new(),
+        };
         self.connections.push(up);
         connection
     }
 
     /// Takes a connection out, with the requests on it.
-    pub(super) fn take(&mut self, number: u64) -> Option<Up> {
+    pub(super) fn take(&mut self, number: u64) -> Option<LiveConnection> {
         let at = self.connections.iter().position(|up| up.connection.number == number)?;
         Some(self.connections.swap_remove(at))
     }
 
     /// The connection with this number.
-    pub(super) fn up(&mut self, number: u64) -> Option<&mut Up> {
+    pub(super) fn up(&mut self, number: u64) -> Option<&mut LiveConnection> {
         self.connections.iter_mut().find(|up| up.connection.number == number)
     }
 
@@ -193,12 +198,12 @@ impl State {
     }
 
     /// The progress of the direct connections.
-    pub(super) fn seen(&self) -> Vec<Seen> {
+    pub(super) fn seen(&self) -> Vec<ConnectionProgress> {
         // A connection through ssh may carry all others, so it is not compared.
         let connections = self.connections.iter().filter(|up| up.connection.direct);
-        let seen = |up: &Up| {
+        let seen = |up: &LiveConnection| {
             let moved = up.connection.liveness.moved();
-            Seen { number: up.connection.number, moved, due: up.due.max(moved), owes: up.owes }
+            ConnectionProgress { number: up.connection.number, moved, due: up.due.max(moved), owes: up.owes }
         };
         connections.map(seen).collect()
     }

@@ -17,7 +17,7 @@ const MOST: u32 = 3;
 
 /// The progress of a connection at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct ConnectionProgress {
     pub(super) number: u64,
     /// Bytes that it has moved since it was opened.
     pub(super) moved: u64,
@@ -48,7 +48,7 @@ pub(super) struct Stragglers {
 
 impl Stragglers {
     /// Records the progress of the connections at the time `now`, in seconds.
-    pub(super) fn watch(&mut self, now: f64, connections: &[Seen]) {
+    pub(super) fn watch(&mut self, now: f64, connections: &[ConnectionProgress]) {
         self.tracks.retain(|number, _| connections.iter().any(|connection| connection.number == *number));
         for connection in connections {
             let new = Track { at: now, moved: connection.moved, moving: false, rate: None, fresh: false };
@@ -70,7 +70,7 @@ impl Stragglers {
     }
 
     /// The connection to close at the end of a run, if any. `round_trip` is in seconds.
-    pub(super) fn find(&mut self, connections: &[Seen], round_trip: f64) -> Option<u64> {
+    pub(super) fn find(&mut self, connections: &[ConnectionProgress], round_trip: f64) -> Option<u64> {
         let mut idle: Vec<f64> = connections
             .iter()
             .filter(|connection| connection.owes == 0)
@@ -78,7 +78,7 @@ impl Stragglers {
             .collect();
         idle.sort_by(f64::total_cmp);
         let typical = *idle.get(idle.len() / 2)?;
-        let late = |connection: &Seen| {
+        let late = |connection: &ConnectionProgress| {
             let rate = self.tracks.get(&connection.number).filter(|track| track.fresh)?.rate?;
             let left = connection.due.saturating_sub(connection.moved) as f64 / rate.max(1.0);
             let elsewhere = connection.owes as f64 / typical.max(1.0) + 2.0 * round_trip + MOVING;
@@ -99,17 +99,21 @@ mod tests {
     const SLICE: u64 = 4 << 20;
 
     /// Three connections: two that have moved `fast` bytes and are done, and one that has moved `slow` and has a slice.
-    fn connections(fast: u64, slow: u64) -> Vec<Seen> {
-        let done = |number| Seen { number, moved: fast, due: fast, owes: 0 };
-        vec![done(0), done(1), Seen { number: 2, moved: slow, due: slow.max(1) + SLICE, owes: SLICE }]
+    fn connections(fast: u64, slow: u64) -> Vec<ConnectionProgress> {
+        let done = |number| ConnectionProgress { number, moved: fast, due: fast, owes: 0 };
+        vec![
+            done(0),
+            done(1),
+            ConnectionProgress { number: 2, moved: slow, due: slow.max(1) + SLICE, owes: SLICE },
+        ]
     }
 
-    fn busy(moved: u64) -> Vec<Seen> {
-        (0..3).map(|number| Seen { number, moved, due: moved + SLICE, owes: SLICE }).collect()
+    fn busy(moved: u64) -> Vec<ConnectionProgress> {
+        (0..3).map(|number| ConnectionProgress { number, moved, due: moved + SLICE, owes: SLICE }).collect()
     }
 
     /// Three busy connections that were watched for a second, of which the last hardly moved, and how they stand then.
-    fn one_slow() -> (Stragglers, Vec<Seen>) {
+    fn one_slow() -> (Stragglers, Vec<ConnectionProgress>) {
         let mut stragglers = Stragglers::default();
         stragglers.watch(0.0, &busy(0));
         stragglers.watch(0.1, &busy(1000));

@@ -11,13 +11,13 @@ use super::admit::{open, open_direct};
 use super::connection::Connection;
 use super::direct::Finder;
 use super::hint::Hint;
-use super::session::{Dialing, Progress, Session};
-use super::state::Direct;
+use super::session::{ContentProgress, Dialing, Session};
+use super::state::DirectState;
 use super::straggler::Stragglers;
 use super::tuner::{self, Tuner};
-use haul_ssh::dial::{Dial, Refused, Way};
+use haul_ssh::dial::{Dial, DialPurpose, DialRefused};
 use haul_ssh::supervisor::{
-    DIALS_AT_ONCE, Growth, Restart, Restarts, TICK, connections_for, silence, was_held_up,
+    ConnectionGrowth, DIALS_AT_ONCE, Restart, Restarts, TICK, connections_for, silence, was_held_up,
 };
 
 /// How often to check connections at the end of a run.
@@ -47,12 +47,12 @@ pub(super) struct SessionSupervisor {
     begun: Instant,
     /// Bytes moved up to the tuner's last tick, and the time of that tick.
     tuned: (u64, Instant),
-    growth: Growth,
+    growth: ConnectionGrowth,
     /// Direct connections that were refused since one was opened.
     direct_refused: u32,
     restarts: Restarts,
-    outcomes: crossbeam_channel::Receiver<Outcome>,
-    tell: crossbeam_channel::Sender<Outcome>,
+    outcomes: crossbeam_channel::Receiver<DialOutcome>,
+    tell: crossbeam_channel::Sender<DialOutcome>,
 }
 
 /// The initial number of direct connections.
@@ -62,9 +62,9 @@ fn first(hint: Option<&Hint>, round_trip: Option<Duration>) -> u32 {
 }
 
 /// The result of an attempt to open a connection.
-struct Outcome {
+struct DialOutcome {
     direct: bool,
-    refused: Option<Refused>,
+    refused: Option<DialRefused>,
 }
 
 impl SessionSupervisor {
@@ -86,7 +86,7 @@ impl SessionSupervisor {
             stragglers: Stragglers::default(),
             begun: Instant::now(),
             tuned: (0, Instant::now()),
-            growth: Growth::default(),
+            growth: ConnectionGrowth::default(),
             direct_refused: 0,
             restarts: Restarts::default(),
             outcomes,
@@ -96,7 +96,7 @@ impl SessionSupervisor {
 
     /// Opens the first connection.
     pub(super) fn first(&mut self) -> Result<()> {
-        open(&self.session, Way::First, &self.hello).map_err(|refused| refused.error)?;
+        open(&self.session, DialPurpose::First, &self.hello).map_err(|refused| refused.error)?;
         self.find_direct();
         Ok(())
     }
@@ -178,7 +178,7 @@ impl SessionSupervisor {
             return;
         }
         let progress = self.session.progress();
-        let Progress { direct, round_trip, is_remote, .. } = progress;
+        let ContentProgress { direct, round_trip, is_remote, .. } = progress;
         let moved = progress.moved - self.tuned.0;
         self.tuned = (progress.moved, Instant::now());
         if self.streams > 0 || direct == 0 {
@@ -201,16 +201,16 @@ impl SessionSupervisor {
             return;
         }
         let (dialer, wanted, at_once) = match direct {
-            Direct::Trying => return,
-            Direct::On(dialer) => {
+            DirectState::Trying => return,
+            DirectState::On(dialer) => {
                 let first = || first(self.hint.as_ref(), round_trip);
                 let tuned = self.tuner.as_ref().map_or_else(first, Tuner::active);
                 (Some(dialer), tuned, DIRECT_AT_ONCE)
             }
-            Direct::Off if self.growth.is_allowed() => {
+            DirectState::Off if self.growth.is_allowed() => {
                 (None, connections_for(round_trip.unwrap_or_default()), DIALS_AT_ONCE)
             }
-            Direct::Off => return,
+            DirectState::Off => return,
         };
         let wanted = if self.streams > 0 { self.streams } else { wanted.min(self.session.pace.streams()) };
         for _ in 0..self.growth.dials(wanted, up, dialing, at_once) {
@@ -227,11 +227,11 @@ impl SessionSupervisor {
         let spawned = thread::Builder::new().name("haul-dial".to_owned()).spawn(move || {
             let direct = dialer.is_some();
             let opened = match dialer {
-                Some(dialer) => open_direct(&session, &*dialer, Way::Further, &hello),
-                None => open(&session, Way::Further, &hello),
+                Some(dialer) => open_direct(&session, &*dialer, DialPurpose::Further, &hello),
+                None => open(&session, DialPurpose::Further, &hello),
             };
             let refused = opened.err();
-            let _ = tell.send(Outcome { direct, refused });
+            let _ = tell.send(DialOutcome { direct, refused });
             session.dialed();
         });
         if spawned.is_err() {
@@ -242,7 +242,7 @@ impl SessionSupervisor {
 
     /// Learns from the attempts that have ended.
     fn hear_outcomes(&mut self) {
-        while let Ok(Outcome { direct, refused }) = self.outcomes.try_recv() {
+        while let Ok(DialOutcome { direct, refused }) = self.outcomes.try_recv() {
             let Some(refused) = refused else {
                 self.growth.opened();
                 if direct {
@@ -282,7 +282,7 @@ impl SessionSupervisor {
         let (session, hello) = (&self.session, &self.hello);
         let open = || {
             let hello = Hello { session: session.id(), fresh: true, ..hello.clone() };
-            open(session, Way::Again, &hello)
+            open(session, DialPurpose::Again, &hello)
         };
         match self.restarts.run(Instant::now(), |time| session.pause(time), open) {
             Restart::Closed => {}

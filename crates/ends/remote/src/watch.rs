@@ -15,16 +15,16 @@ use super::state::Pick;
 
 /// The last report of the remote end. A thread of its own asks for it, so that no caller waits.
 #[derive(Default)]
-pub(super) struct Watch(Arc<Mutex<State>>);
+pub(super) struct RemoteWatch(Arc<Mutex<WatchState>>);
 
 #[derive(Default)]
-struct State {
+struct WatchState {
     reported: Vec<HungOperation>,
     held_by_iops: bool,
     is_asking: bool,
 }
 
-impl Watch {
+impl RemoteWatch {
     /// The operations at `root` that hang for `timeout`, as far as the remote end has reported them. Starts the thread
     /// that asks.
     pub(super) fn hung(&self, session: &Arc<Session>, root: RootId, timeout: Duration) -> Vec<HungOperation> {
@@ -45,10 +45,10 @@ impl Watch {
                     known = (hung.first().cloned(), held_by_iops);
                     let name = session.dialer.name();
                     let reported = hung.into_iter().map(|hung| at(&name, hung)).collect();
-                    *lock() = State { reported, held_by_iops, is_asking: true };
+                    *lock() = WatchState { reported, held_by_iops, is_asking: true };
                 }
                 // The remote process may have been started again; the next caller asks again.
-                *lock() = State::default();
+                *lock() = WatchState::default();
             };
             state.is_asking = thread::Builder::new().name("haul-watch".to_owned()).spawn(ask).is_ok();
         }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::packet::{Names, Request, Response};
+use super::packet::{DirNames, SftpRequest, SftpResponse};
 
 /// The memory of a name in addition to its bytes.
 const NAME: u64 = 72;
@@ -14,7 +14,7 @@ const EXCESS: u64 = 24 * 1024 * 1024;
 
 /// The kind of answer that a request expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expected {
+pub(super) enum ExpectedAnswer {
     /// At most this many bytes of content.
     Data(u32),
     /// Names of a listing.
@@ -23,11 +23,11 @@ pub(super) enum Expected {
     Short,
 }
 
-impl Expected {
-    pub(super) fn of(request: &Request<'_>) -> Self {
+impl ExpectedAnswer {
+    pub(super) fn of(request: &SftpRequest<'_>) -> Self {
         match *request {
-            Request::Read { len, .. } => Self::Data(len),
-            Request::Readdir { .. } => Self::Listing,
+            SftpRequest::Read { len, .. } => Self::Data(len),
+            SftpRequest::Readdir { .. } => Self::Listing,
             _ => Self::Short,
         }
     }
@@ -35,19 +35,19 @@ impl Expected {
 
 /// The memory of an answer beyond its expected size. Released on drop.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldMemory {
     all: Arc<AtomicU64>,
     excess: u64,
 }
 
-impl Drop for Held {
+impl Drop for HeldMemory {
     fn drop(&mut self) {
         self.all.fetch_sub(self.excess, Ordering::Relaxed);
     }
 }
 
 /// The memory of these names.
-pub(super) fn weight(names: &Names) -> u64 {
+pub(super) fn weight(names: &DirNames) -> u64 {
     names.iter().map(|(name, _)| NAME + name.len() as u64).sum()
 }
 
@@ -66,8 +66,8 @@ impl Checks {
     }
 
     /// A request is sent.
-    pub(super) fn asked(&self, request: &Request<'_>) {
-        if let Request::Close { handle } = request {
+    pub(super) fn asked(&self, request: &SftpRequest<'_>) {
+        if let SftpRequest::Close { handle } = request {
             self.open.lock().remove(*handle);
         }
     }
@@ -78,29 +78,29 @@ impl Checks {
     /// The rule that the answer breaks.
     pub(super) fn look(
         &self,
-        response: &mut Response,
-        expected: Expected,
+        response: &mut SftpResponse,
+        expected: ExpectedAnswer,
         owed: u64,
-    ) -> Result<Option<Held>, &'static str> {
+    ) -> Result<Option<HeldMemory>, &'static str> {
         match (response, expected) {
-            (Response::Data(data), expected) if !matches!(expected, Expected::Data(most) if data.bytes().len() <= most as usize) => {
+            (SftpResponse::Data(data), expected) if !matches!(expected, ExpectedAnswer::Data(most) if data.bytes().len() <= most as usize) => {
                 Err("the server sent more than it was asked for")
             }
-            (Response::Names(names), Expected::Listing) => {
+            (SftpResponse::Names(names), ExpectedAnswer::Listing) => {
                 let excess = weight(names).saturating_sub(owed);
                 let before = self.held.fetch_add(excess, Ordering::Relaxed);
-                let held = Held { all: Arc::clone(&self.held), excess };
+                let held = HeldMemory { all: Arc::clone(&self.held), excess };
                 if before.saturating_add(excess) > EXCESS {
                     return Err("the server sends more names than can be looked at");
                 }
                 Ok(Some(held))
             }
-            (Response::Names(names), _) => {
+            (SftpResponse::Names(names), _) => {
                 names.truncate(1);
                 names.shrink_to_fit();
                 Ok(None)
             }
-            (Response::Handle(handle), _) => {
+            (SftpResponse::Handle(handle), _) => {
                 let mut open = self.open.lock();
                 if open.insert(handle.clone()) {
                     Ok(None)
@@ -121,25 +121,26 @@ mod tests {
     #[test]
     fn a_handle_is_given_once_until_it_is_closed() {
         let checks = Checks::default();
-        let look = || checks.look(&mut Response::Handle(b"h".to_vec()), Expected::Short, 64).map(drop);
+        let look =
+            || checks.look(&mut SftpResponse::Handle(b"h".to_vec()), ExpectedAnswer::Short, 64).map(drop);
         assert_eq!(look(), Ok(()));
         assert!(look().is_err());
-        checks.asked(&Request::Close { handle: b"h" });
+        checks.asked(&SftpRequest::Close { handle: b"h" });
         assert_eq!(look(), Ok(()));
     }
 
     #[test]
     fn listings_that_nobody_looks_at_are_bounded() {
         let checks = Checks::default();
-        let part = || Response::Names(vec![(vec![b'n'; 1000], Attrs::default()); 1000]);
-        let look = || checks.look(&mut part(), Expected::Listing, 0);
+        let part = || SftpResponse::Names(vec![(vec![b'n'; 1000], Attrs::default()); 1000]);
+        let look = || checks.look(&mut part(), ExpectedAnswer::Listing, 0);
         let held: Vec<_> = std::iter::repeat_with(look).take_while(Result::is_ok).take(1000).collect();
         assert!((10..30).contains(&held.len()), "{}", held.len());
         drop(held);
         assert!(look().is_ok(), "what was looked at counts no more");
         let mut names = part();
-        assert!(checks.look(&mut names, Expected::Short, 0).is_ok());
-        assert!(matches!(names, Response::Names(names) if names.len() == 1));
-        assert!(checks.look(&mut Response::Status(OK, vec![]), Expected::Data(1), 0).is_ok());
+        assert!(checks.look(&mut names, ExpectedAnswer::Short, 0).is_ok());
+        assert!(matches!(names, SftpResponse::Names(names) if names.len() == 1));
+        assert!(checks.look(&mut SftpResponse::Status(OK, vec![]), ExpectedAnswer::Data(1), 0).is_ok());
     }
 }

@@ -1,6 +1,6 @@
 //! Compares an offered entry with the entry at its place.
 
-use haul_core::policy::{Existing, Kind};
+use haul_core::policy::{Existing, ExistingKind};
 use haul_core::{SinkOptions, Timestamp};
 
 use super::meta::seconds;
@@ -20,15 +20,15 @@ impl SftpEntry<'_> {
 }
 
 impl Existing for SftpEntry<'_> {
-    fn kind(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<ExistingKind> {
         Some(match self.attrs.mode? & KIND {
-            FILE => Kind::File,
-            DIR => Kind::Dir,
-            LINK => Kind::Symlink,
-            0o010_000 => Kind::Fifo,
-            0o140_000 => Kind::Socket,
-            0o020_000 => Kind::CharDevice,
-            0o060_000 => Kind::BlockDevice,
+            FILE => ExistingKind::File,
+            DIR => ExistingKind::Dir,
+            LINK => ExistingKind::Symlink,
+            0o010_000 => ExistingKind::Fifo,
+            0o140_000 => ExistingKind::Socket,
+            0o020_000 => ExistingKind::CharDevice,
+            0o060_000 => ExistingKind::BlockDevice,
             _ => return None,
         })
     }

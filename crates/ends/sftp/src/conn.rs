@@ -10,21 +10,21 @@ use std::time::Duration;
 use crossbeam_channel::Sender;
 use haul_core::{Error, Ops, Result};
 
-use super::checks::{Checks, Expected};
-use super::packet::{self, Request, read_packet};
-use super::pipe::{Life, Pipe};
+use super::checks::{Checks, ExpectedAnswer};
+use super::packet::{self, SftpRequest, read_packet};
+use super::pipe::{Life, PipeEnd};
 use super::reply::{Reply, lost};
-use super::server::Server;
+use super::server::ServerFeatures;
 use haul_ssh::dial::Helper;
 
 /// A server may be silent for this many times longer while it waits for its disk.
 const DISK: u32 = 4;
 /// One ssh process with an SFTP server at its other end.
 pub(super) struct Conn {
-    pub(super) server: Server,
+    pub(super) server: ServerFeatures,
     pub(super) name: String,
-    writer: Mutex<Pipe>,
-    pending: Mutex<Pending>,
+    writer: Mutex<PipeEnd>,
+    pending: Mutex<PendingRequests>,
     next: AtomicU32,
     checks: Checks,
     /// Bytes requested or sent without an answer yet.
@@ -40,25 +40,25 @@ pub(super) struct Conn {
 }
 
 #[derive(Default)]
-struct Pending {
-    waiting: HashMap<u32, Waiting>,
+struct PendingRequests {
+    waiting: HashMap<u32, WaitingRequest>,
     lost: Option<Error>,
 }
 
-struct Waiting {
+struct WaitingRequest {
     to: Sender<(usize, Reply)>,
     at: usize,
     weight: u64,
-    expected: Expected,
+    expected: ExpectedAnswer,
     /// Whether the answer may take long without an error.
     slow: bool,
 }
 
 /// The incoming answers of a connection, for its reading thread.
-pub(super) struct Answers(BufReader<Pipe>);
+pub(super) struct Answers(BufReader<PipeEnd>);
 
 impl Answers {
-    pub(super) fn new(reader: BufReader<Pipe>) -> Self {
+    pub(super) fn new(reader: BufReader<PipeEnd>) -> Self {
         Self(reader)
     }
 }
@@ -66,9 +66,9 @@ impl Answers {
 impl Conn {
     /// A connection to a server that was greeted.
     pub(super) fn new(
-        server: Server,
+        server: ServerFeatures,
         name: &str,
-        writer: Pipe,
+        writer: PipeEnd,
         life: Arc<Life>,
         ops: Arc<Ops>,
         helper: Arc<dyn Helper>,
@@ -134,11 +134,11 @@ impl Conn {
         &self,
         to: &Sender<(usize, Reply)>,
         at: usize,
-        request: &Request<'_>,
+        request: &SftpRequest<'_>,
         more: u64,
     ) -> Option<u32> {
         let weight = request.owes() + more;
-        let (expected, slow) = (Expected::of(request), matches!(request, Request::Fsync { .. }));
+        let (expected, slow) = (ExpectedAnswer::of(request), matches!(request, SftpRequest::Fsync { .. }));
         self.checks.asked(request);
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut pending = self.pending.lock();
@@ -150,7 +150,7 @@ impl Conn {
             self.life.heard();
         }
         self.load.fetch_add(weight, Ordering::Relaxed);
-        pending.waiting.insert(id, Waiting { to: to.clone(), at, weight, expected, slow });
+        pending.waiting.insert(id, WaitingRequest { to: to.clone(), at, weight, expected, slow });
         Some(id)
     }
 
@@ -226,13 +226,13 @@ impl Conn {
 
     /// Takes the right to have `count` files open ([`Conn::files_at_once`] at most), and waits until it is free. A
     /// caller takes all that it needs at once, so there is no deadlock.
-    pub(super) fn handles(&self, count: usize) -> Handles<'_> {
+    pub(super) fn handles(&self, count: usize) -> HandlePermits<'_> {
         let mut used = self.handles.lock();
         while *used > 0 && *used + count > self.server.handles && !self.is_lost() {
             used = self.returned.wait(used);
         }
         *used += count;
-        Handles { conn: self, count }
+        HandlePermits { conn: self, count }
     }
 }
 
@@ -243,12 +243,12 @@ impl Drop for Conn {
 }
 
 /// The right to have files open.
-pub(super) struct Handles<'a> {
+pub(super) struct HandlePermits<'a> {
     conn: &'a Conn,
     count: usize,
 }
 
-impl Drop for Handles<'_> {
+impl Drop for HandlePermits<'_> {
     fn drop(&mut self) {
         let mut used = self.conn.handles.lock();
         *used = used.saturating_sub(self.count);

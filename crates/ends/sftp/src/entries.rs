@@ -4,13 +4,13 @@ use haul_core::source::DANGLING;
 use haul_core::{Entry, EntryKind, ErrorKind, Links, RelPath, Result, Timestamp};
 
 use super::conn::Conn;
-use super::packet::{Attrs, Request};
+use super::packet::{Attrs, SftpRequest};
 use super::pipeline::Pipeline;
 use super::reply::{Fault, Reply};
 use super::tree::{self, KIND, Tree};
 
 /// An entry, and whether it was found through a link.
-pub(super) struct Found {
+pub(super) struct FollowedEntry {
     pub(super) entry: Entry,
     pub(super) followed: bool,
 }
@@ -45,19 +45,19 @@ pub(super) fn complete(
     tree: &Tree,
     conn: &Conn,
     found: Vec<(RelPath, Attrs)>,
-) -> Result<Vec<(RelPath, Result<Option<Found>>)>> {
+) -> Result<Vec<(RelPath, Result<Option<FollowedEntry>>)>> {
     let lacks = |attrs: &Attrs| attrs.mode.is_none() || attrs.times.is_none() || attrs.size.is_none();
     let mut pipeline = Pipeline::new(conn);
     for (path, attrs) in &found {
         let path = &tree.remote(path)[..];
         if lacks(attrs) {
-            pipeline.ask(&Request::Lstat { path });
+            pipeline.ask(&SftpRequest::Lstat { path });
         }
         // An entry without attributes may be a link, so ask for its target too.
         if lacks(attrs) || is_link(attrs) {
             pipeline.ask(&match tree.links {
-                Links::Kept => Request::Readlink { path },
-                Links::Followed => Request::Stat { path },
+                Links::Kept => SftpRequest::Readlink { path },
+                Links::Followed => SftpRequest::Stat { path },
             });
         }
     }
@@ -78,7 +78,7 @@ pub(super) fn complete(
             (Err(fault), ..) => Err(tree.error("look at", &path, fault)),
             (Ok(attrs), _, Some(led_to)) if is_link(&attrs) => follow(tree, &path, led_to),
             (Ok(attrs), target, _) => entry(tree, &path, &attrs, target)
-                .map(|entry| entry.map(|entry| Found { entry, followed: false })),
+                .map(|entry| entry.map(|entry| FollowedEntry { entry, followed: false })),
         };
         entries.push((path, entry));
     }
@@ -90,13 +90,12 @@ fn is_link(attrs: &Attrs) -> bool {
 }
 
 /// The entry that a link leads to.
-fn follow(tree: &Tree, path: &RelPath, led_to: Result<Attrs, Fault>) -> Result<Option<Found>> {
+fn follow(tree: &Tree, path: &RelPath, led_to: Result<Attrs, Fault>) -> Result<Option<FollowedEntry>> {
     match led_to {
         Err(fault) if fault.is_missing() => Err(tree.fault(ErrorKind::NotFound, "look at", path, DANGLING)),
         Err(fault) => Err(tree.error("follow the link", path, fault)),
-        Ok(attrs) => {
-            entry(tree, path, &attrs, None).map(|entry| entry.map(|entry| Found { entry, followed: true }))
-        }
+        Ok(attrs) => entry(tree, path, &attrs, None)
+            .map(|entry| entry.map(|entry| FollowedEntry { entry, followed: true })),
     }
 }
 

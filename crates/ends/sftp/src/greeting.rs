@@ -9,11 +9,11 @@ use haul_core::{Ops, Result};
 use haul_ssh::Pipes;
 
 use super::conn::{Answers, Conn};
-use super::packet::{self, Request};
-use super::pipe::{Life, Pipe};
+use super::packet::{self, SftpRequest};
+use super::pipe::{Life, PipeEnd};
 use super::pipeline::Pipeline;
 use super::reply::{Fault, Reply, lost};
-use super::server::Server;
+use super::server::ServerFeatures;
 
 /// Greets the server. The answers are to be read by a thread of its own, with [`Conn::listen`].
 ///
@@ -26,8 +26,8 @@ pub(super) fn greet(
     ops: Arc<Ops>,
     held: Arc<AtomicU64>,
 ) -> io::Result<(Conn, Answers)> {
-    let mut writer = Pipe::new(pipes.to, life.clone())?;
-    let mut reader = BufReader::with_capacity(32 * 1024, Pipe::new(pipes.from, life.clone())?);
+    let mut writer = PipeEnd::new(pipes.to, life.clone())?;
+    let mut reader = BufReader::with_capacity(32 * 1024, PipeEnd::new(pipes.from, life.clone())?);
     writer.write_all(&packet::encode_init())?;
     let strange = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
     let first = packet::read_packet(&mut reader)?;
@@ -36,7 +36,7 @@ pub(super) fn greet(
     if version < packet::VERSION {
         return Err(strange(&format!("it speaks version {version} of SFTP, haul speaks version 3")));
     }
-    let server = Server::with_extensions(&offered);
+    let server = ServerFeatures::with_extensions(&offered);
     let mut conn = Conn::new(server, name, writer, life, ops, pipes.helper, held);
     let mut answers = Answers::new(reader);
     ask_limits(&mut conn, &mut answers).map_err(|error| strange(error.cause()))?;
@@ -47,9 +47,9 @@ pub(super) fn greet(
 fn ask_limits(conn: &mut Conn, answers: &mut Answers) -> Result<()> {
     let begun = Instant::now();
     let mut pipeline = Pipeline::new(conn);
-    pipeline.ask(&Request::Realpath { path: b"." });
+    pipeline.ask(&SftpRequest::Realpath { path: b"." });
     if conn.server.limits {
-        pipeline.ask(&Request::Limits);
+        pipeline.ask(&SftpRequest::Limits);
     }
     pipeline.flush();
     let mut round_trip = Duration::ZERO;

@@ -15,13 +15,13 @@ use haul_core::{
 };
 
 use super::conn::Conn;
-use haul_ends::large_file::Journal;
-use haul_ends::offers::Case;
+use haul_ends::large_file::ServerJournal;
+use haul_ends::offers::PendingOffer;
 
-use super::large_file::{LargeFile, Progress, large_file};
-use super::meta::{self, Change, Wish, seconds};
-use super::open_files::OpenFiles;
-use super::packet::{self, Attrs, Request};
+use super::large_file::{LargeFile, LargeFileProgress, large_file};
+use super::meta::{self, MetaChange, Wish, seconds};
+use super::open_files::FileHandles;
+use super::packet::{self, Attrs, SftpRequest};
 use super::pipeline::{Pipeline, ask_one};
 use super::read::{self, ask_for, take_answers};
 use super::reply::{Fault, unless_lost};
@@ -32,9 +32,12 @@ use super::tree::file_mode;
 
 /// Finds the staged files and journals that interrupted runs left of these files, and returns the slices to keep, as
 /// ranges. Removes staged files and journals without a slice to keep.
-pub(super) fn prepare(sink: &SftpSink, files: &[&Case<'_, Attrs>]) -> Result<Vec<Result<Vec<Range<u32>>>>> {
+pub(super) fn prepare(
+    sink: &SftpSink,
+    files: &[&PendingOffer<'_, Attrs>],
+) -> Result<Vec<Result<Vec<Range<u32>>>>> {
     let mut all = Vec::with_capacity(files.len());
-    for Case { offer: Offer { entry, .. }, now, .. } in files {
+    for PendingOffer { offer: Offer { entry, .. }, now, .. } in files {
         let replaces = now.as_ref().and_then(file_mode).is_some();
         // Other connections open the staged file too, as its owner.
         let first_mode = sink.first_mode(entry, replaces) | PRIVATE;
@@ -43,7 +46,7 @@ pub(super) fn prepare(sink: &SftpSink, files: &[&Case<'_, Attrs>]) -> Result<Vec
             continue;
         }
         let empty = large_file(&sink.tree, entry, first_mode, &[]);
-        let Left { found, known, synced } = sink.tree.pool().on_one(|conn| load(conn, &empty))?;
+        let SlicesLeft { found, known, synced } = sink.tree.pool().on_one(|conn| load(conn, &empty))?;
         // Slices that were not synced may be lost after a crash of the server.
         let known = if sink.options.verify_disk || !synced { reread(sink, &empty, known)? } else { known };
         if sink.options.dry_run {
@@ -61,7 +64,7 @@ pub(super) fn prepare(sink: &SftpSink, files: &[&Case<'_, Attrs>]) -> Result<Vec
 }
 
 /// The slices that an interrupted run has left.
-struct Left {
+struct SlicesLeft {
     /// Whether there is a staged file or a journal.
     found: bool,
     /// The slices that the journal proves.
@@ -70,11 +73,11 @@ struct Left {
     synced: bool,
 }
 
-fn load(conn: &Conn, large: &LargeFile) -> Result<Left> {
-    let nothing = |found| Left { found, known: Vec::new(), synced: true };
+fn load(conn: &Conn, large: &LargeFile) -> Result<SlicesLeft> {
+    let nothing = |found| SlicesLeft { found, known: Vec::new(), synced: true };
     let mut pipeline = Pipeline::new(conn);
-    pipeline.ask(&Request::Lstat { path: &large.part });
-    pipeline.ask(&Request::Lstat { path: &large.journal });
+    pipeline.ask(&SftpRequest::Lstat { path: &large.part });
+    pipeline.ask(&SftpRequest::Lstat { path: &large.journal });
     let (part, journal) = (pipeline.next_reply().attrs(), pipeline.next_reply().attrs());
     let found = part.is_ok() || journal.is_ok();
     let Ok(part) = unless_lost(part)? else { return Ok(nothing(found)) };
@@ -96,9 +99,9 @@ fn load(conn: &Conn, large: &LargeFile) -> Result<Left> {
     {
         return Ok(nothing(found));
     }
-    let mut files = OpenFiles::new(conn, 1);
+    let mut files = FileHandles::new(conn, 1);
     let mut pipeline = Pipeline::new(conn);
-    pipeline.ask(&Request::Open { path: &large.journal, flags: packet::READ, mode: 0 });
+    pipeline.ask(&SftpRequest::Open { path: &large.journal, flags: packet::READ, mode: 0 });
     let Ok(handle) = unless_lost(pipeline.next_reply().handle())? else { return Ok(nothing(found)) };
     files.add(&handle);
     let mut bytes = Vec::new();
@@ -107,7 +110,7 @@ fn load(conn: &Conn, large: &LargeFile) -> Result<Left> {
     let _refused = unless_lost(read)?;
     Ok(match journal::decode(&bytes) {
         Some((header, known)) if header == large.header(header.synced) => {
-            Left { found, known, synced: header.synced }
+            SlicesLeft { found, known, synced: header.synced }
         }
         _ => nothing(found),
     })
@@ -195,11 +198,11 @@ fn stage(
     let back = if sink.options.verify_disk { packet::READ } else { 0 };
     let mut pipeline = Pipeline::new(conn);
     let flags = packet::WRITE | create | back;
-    pipeline.ask(&Request::Open { path: &large.part, flags, mode: large.making });
+    pipeline.ask(&SftpRequest::Open { path: &large.part, flags, mode: large.making });
     let mut opened = pipeline.next_reply().handle();
     if matches!(&opened, Err(Fault::Status(packet::PERMISSION_DENIED, _))) {
         sink.tree.unlock(conn, [&entry.path]).map_err(Fault::Lost)?;
-        pipeline.ask(&Request::Open { path: &large.part, flags, mode: large.making });
+        pipeline.ask(&SftpRequest::Open { path: &large.part, flags, mode: large.making });
         opened = pipeline.next_reply().handle();
     }
     let handle = opened?;
@@ -211,7 +214,7 @@ fn stage(
     let hole = written < len || is_end;
     if hole {
         let attrs = Attrs { size: Some(entry.len), ..Attrs::default() };
-        pipeline.ask(&Request::Fsetstat { handle: &handle, attrs });
+        pipeline.ask(&SftpRequest::Fsetstat { handle: &handle, attrs });
     }
     let writes = {
         let _turn = conn.turn();
@@ -219,12 +222,12 @@ fn stage(
     };
     let fsync = sink.options.durable && conn.server.fsync;
     if fsync {
-        pipeline.ask(&Request::Fsync { handle: &handle });
+        pipeline.ask(&SftpRequest::Fsync { handle: &handle });
     }
     if sink.options.verify_disk {
         ask_for(&mut pipeline, &handle, start, len, conn.server.max_read);
     } else {
-        pipeline.ask(&Request::Close { handle: &handle });
+        pipeline.ask(&SftpRequest::Close { handle: &handle });
     }
     let sized = if hole { pipeline.next_reply().ok() } else { Ok(()) };
     let written = take_writes(&mut pipeline, writes);
@@ -232,7 +235,7 @@ fn stage(
     let verified = if sink.options.verify_disk {
         let mut hasher = SliceHasher::new(entry.len, start);
         let read = take_answers(conn, &mut pipeline, &handle, start, len, &mut |bytes| hasher.update(bytes));
-        pipeline.ask(&Request::Close { handle: &handle });
+        pipeline.ask(&SftpRequest::Close { handle: &handle });
         read.map(|taken| taken.whole && hasher.finish() == data.value)
     } else {
         Ok(true)
@@ -251,19 +254,19 @@ fn record(conn: &Arc<Conn>, large: &LargeFile, synced: bool) {
     if progress.finishing || progress.is_journal_busy() {
         return;
     }
-    if !matches!(&progress.journal, Journal::Open((conn, _)) if !conn.is_lost()) {
-        progress.journal = Journal::Busy;
+    if !matches!(&progress.journal, ServerJournal::Open((conn, _)) if !conn.is_lost()) {
+        progress.journal = ServerJournal::Busy;
         drop(progress);
         let opened = open_journal(conn, &large.journal);
         progress = large.lock();
         progress.journal = match opened {
-            Ok(handle) => Journal::Open((conn.clone(), handle)),
-            Err(_) => Journal::Closed,
+            Ok(handle) => ServerJournal::Open((conn.clone(), handle)),
+            Err(_) => ServerJournal::Closed,
         };
         large.opened.notify_all();
         // Records that were sent on a lost connection may not have arrived.
         progress.recorded = 0;
-        if progress.finishing || matches!(progress.journal, Journal::Closed) {
+        if progress.finishing || matches!(progress.journal, ServerJournal::Closed) {
             return;
         }
     }
@@ -279,7 +282,7 @@ fn record(conn: &Arc<Conn>, large: &LargeFile, synced: bool) {
         bytes.extend(journal::encode_record(seed, *index, value));
     }
     progress.recorded = progress.records.len();
-    if let Journal::Open((conn, handle)) = &progress.journal {
+    if let ServerJournal::Open((conn, handle)) = &progress.journal {
         let mut pipeline = Pipeline::new(conn);
         for piece in bytes.chunks(conn.server.max_write as usize) {
             pipeline.write(handle, at, piece);
@@ -290,17 +293,17 @@ fn record(conn: &Arc<Conn>, large: &LargeFile, synced: bool) {
 }
 
 fn open_journal(conn: &Conn, path: &[u8]) -> Result<Vec<u8>, Fault> {
-    ask_one(conn, &Request::Open { path, flags: packet::WRITE | packet::CREATE, mode: 0o600 }).handle()
+    ask_one(conn, &SftpRequest::Open { path, flags: packet::WRITE | packet::CREATE, mode: 0o600 }).handle()
 }
 
 /// Closes the journal, if it is open. The answer comes after those to its records.
 pub(super) fn close_journal(large: &LargeFile) {
-    let is_busy = |progress: &mut Progress| progress.is_journal_busy();
+    let is_busy = |progress: &mut LargeFileProgress| progress.is_journal_busy();
     let mut progress = large.opened.wait_while(large.lock(), is_busy);
-    let open = std::mem::replace(&mut progress.journal, Journal::Closed);
+    let open = std::mem::replace(&mut progress.journal, ServerJournal::Closed);
     drop(progress);
-    if let Journal::Open((conn, handle)) = open {
-        let _closed = ask_one(&conn, &Request::Close { handle: &handle });
+    if let ServerJournal::Open((conn, handle)) = open {
+        let _closed = ask_one(&conn, &SftpRequest::Close { handle: &handle });
     }
 }
 
@@ -352,8 +355,8 @@ fn finish(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<()> {
 /// source within the umask of the server, which has limited the mode of the staged file.
 fn mode_there(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Option<u32>, Fault> {
     let mut pipeline = Pipeline::new(conn);
-    pipeline.ask(&Request::Lstat { path: &sink.tree.remote(&large.entry().path) });
-    pipeline.ask(&Request::Lstat { path: &large.part });
+    pipeline.ask(&SftpRequest::Lstat { path: &sink.tree.remote(&large.entry().path) });
+    pipeline.ask(&SftpRequest::Lstat { path: &large.part });
     let (there, part) = (pipeline.next_reply().attrs(), pipeline.next_reply().attrs());
     let replaced = match there {
         Ok(now) => file_mode(&now).map(Preserve::replacing_mode),
@@ -375,7 +378,7 @@ fn mode_there(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Option<
 fn settle_missing(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Outcome> {
     let entry = large.entry();
     let digest = large.lock().proof.digest();
-    let there = ask_one(conn, &Request::Lstat { path: &sink.tree.remote(&entry.path) }).attrs();
+    let there = ask_one(conn, &SftpRequest::Lstat { path: &sink.tree.remote(&entry.path) }).attrs();
     let there = unless_lost(there)?;
     let time = Some(seconds(entry.mtime));
     let renamed =
@@ -386,7 +389,7 @@ fn settle_missing(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<Out
             sink.large_files.take(&entry.path);
             remove_journal(sink, large);
             let wish = Wish::of(&sink.options.preserve, entry);
-            sink.set_all(&[Change { entry, wish, now: None }])?;
+            sink.set_all(&[MetaChange { entry, wish, now: None }])?;
             Ok(Outcome::Committed(Some(digest)))
         }
         _ => {

@@ -9,11 +9,11 @@ use super::conn::Conn;
 use super::tree::Tree;
 
 /// A handle of a connection.
-type Open = (Arc<Conn>, Vec<u8>);
+type ConnHandle = (Arc<Conn>, Vec<u8>);
 /// A large file, and the mode with which its staged file is created.
-pub(super) type LargeFile = haul_ends::large_file::LargeFile<Vec<u8>, Open, u32>;
-pub(super) type LargeFiles = haul_ends::large_file::LargeFiles<Vec<u8>, Open, u32>;
-pub(super) type Progress = haul_ends::large_file::Progress<Open>;
+pub(super) type LargeFile = haul_ends::large_file::LargeFile<Vec<u8>, ConnHandle, u32>;
+pub(super) type LargeFiles = haul_ends::large_file::LargeFiles<Vec<u8>, ConnHandle, u32>;
+pub(super) type LargeFileProgress = haul_ends::large_file::LargeFileProgress<ConnHandle>;
 
 /// A file with the `known` slices of an interrupted run.
 pub(super) fn large_file(

@@ -6,7 +6,7 @@ use haul_core::{Error, ErrorKind, Result, Side};
 
 use super::checks::weight;
 use super::conn::Conn;
-use super::packet::{Names, Request};
+use super::packet::{DirNames, SftpRequest};
 use super::pipeline::Pipeline;
 use super::reply::Fault;
 
@@ -34,7 +34,7 @@ struct LoopDetector {
 
 impl LoopDetector {
     /// Takes the next part. `true`: the listing repeats itself, or is empty for too long.
-    fn is_endless(&mut self, hasher: &RandomState, names: &Names) -> bool {
+    fn is_endless(&mut self, hasher: &RandomState, names: &DirNames) -> bool {
         if names.is_empty() {
             self.empty += 1;
             return self.empty > EMPTY;
@@ -55,7 +55,7 @@ impl LoopDetector {
 }
 
 /// Takes a part of the listing of one of several directories, given by its number. `false` ends all of them.
-pub(super) type TakeNames<'a> = &'a mut dyn FnMut(usize, Names) -> Result<bool>;
+pub(super) type TakeNames<'a> = &'a mut dyn FnMut(usize, DirNames) -> Result<bool>;
 
 /// Lists directories. Returns why those could not be listed that failed.
 ///
@@ -74,7 +74,7 @@ pub(super) fn list(conn: &Conn, dirs: &[Vec<u8>], take: TakeNames<'_>) -> Result
             goes_on = listings.read_on(conn, &mut |at, names| take(first + at, names))?;
         }
         let mut pipeline = Pipeline::new(conn);
-        handles.iter().for_each(|handle| pipeline.ask(&Request::Close { handle }));
+        handles.iter().for_each(|handle| pipeline.ask(&SftpRequest::Close { handle }));
         while pipeline.next().is_some() {}
         faults.extend(listings.faults);
     }
@@ -120,7 +120,7 @@ impl<'a> Listings<'a> {
     /// Opens all of them.
     fn open(conn: &Conn, dirs: &'a [Vec<u8>]) -> Result<Self> {
         let mut pipeline = Pipeline::new(conn);
-        dirs.iter().for_each(|path| pipeline.ask(&Request::Opendir { path }));
+        dirs.iter().for_each(|path| pipeline.ask(&SftpRequest::Opendir { path }));
         let mut open = Vec::new();
         let mut faults: Vec<Option<Fault>> = vec![None; dirs.len()];
         for (at, slot) in faults.iter_mut().enumerate() {
@@ -141,7 +141,7 @@ impl<'a> Listings<'a> {
         self.round += 1;
         let mut pipeline = Pipeline::new(conn);
         for (_, handle) in &self.open {
-            (0..ahead).for_each(|_| pipeline.ask(&Request::Readdir { handle }));
+            (0..ahead).for_each(|_| pipeline.ask(&SftpRequest::Readdir { handle }));
         }
         let mut still = Vec::new();
         let mut goes_on = true;

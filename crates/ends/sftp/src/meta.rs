@@ -3,7 +3,7 @@
 use haul_core::{Changes, Entry, EntryKind, Preserve, RelPath, Result, SinkOptions, Timestamp};
 
 use super::conn::Conn;
-use super::packet::{Attrs, Request};
+use super::packet::{Attrs, SftpRequest};
 use super::pipeline::Pipeline;
 use super::reply::Fault;
 use super::tree::Tree;
@@ -112,39 +112,44 @@ impl Wish {
 }
 
 /// Which requests were made for the metadata of a staged file.
-pub(super) struct Asked {
+pub(super) struct MetaRequests {
     size: bool,
     owner: bool,
     rest: bool,
 }
 
 /// Requests the metadata of an open file, and its length if given. [`late_mode`] sets the set-ID bits.
-pub(super) fn ask_file(pipeline: &mut Pipeline<'_>, handle: &[u8], wish: &Wish, size: Option<u64>) -> Asked {
+pub(super) fn ask_file(
+    pipeline: &mut Pipeline<'_>,
+    handle: &[u8],
+    wish: &Wish,
+    size: Option<u64>,
+) -> MetaRequests {
     if size.is_some() {
         let attrs = Attrs { size, ..Attrs::default() };
-        pipeline.ask(&Request::Fsetstat { handle, attrs });
+        pipeline.ask(&SftpRequest::Fsetstat { handle, attrs });
     }
     // The owner comes first, as a change of it clears set-ID bits.
     let (owner, rest) = (wish.owner_attrs(), wish.rest(wish.mode.map(|mode| mode & !SET_ID)));
     for attrs in [owner, rest].into_iter().flatten() {
-        pipeline.ask(&Request::Fsetstat { handle, attrs });
+        pipeline.ask(&SftpRequest::Fsetstat { handle, attrs });
     }
-    Asked { size: size.is_some(), owner: owner.is_some(), rest: rest.is_some() }
+    MetaRequests { size: size.is_some(), owner: owner.is_some(), rest: rest.is_some() }
 }
 
 /// Requests the metadata of a staged file by its name. [`late_mode`] sets the set-ID bits.
-pub(super) fn ask_path(pipeline: &mut Pipeline<'_>, path: &[u8], wish: &Wish) -> Asked {
+pub(super) fn ask_path(pipeline: &mut Pipeline<'_>, path: &[u8], wish: &Wish) -> MetaRequests {
     let (owner, rest) = (wish.owner_attrs(), wish.rest(wish.mode.map(|mode| mode & !SET_ID)));
     for attrs in [owner, rest].into_iter().flatten() {
-        pipeline.ask(&Request::Setstat { path, attrs });
+        pipeline.ask(&SftpRequest::Setstat { path, attrs });
     }
-    Asked { size: false, owner: owner.is_some(), rest: rest.is_some() }
+    MetaRequests { size: false, owner: owner.is_some(), rest: rest.is_some() }
 }
 
 /// Takes the answers to [`ask_file`] or [`ask_path`]. Returns whether the owner is right; an error if the length could
 /// not be set.
 pub(super) fn take_file(
-    asked: &Asked,
+    asked: &MetaRequests,
     pipeline: &mut Pipeline<'_>,
     entry: &Entry,
     notes: &MetadataWarnings,
@@ -165,7 +170,7 @@ pub(super) fn late_mode(pipeline: &mut Pipeline<'_>, path: &[u8], wish: &Wish, o
     if late {
         // Times too, for servers on which a change of the mode changes them.
         let attrs = Attrs { mode: wish.mode, times: wish.times, ..Attrs::default() };
-        pipeline.ask(&Request::Setstat { path, attrs });
+        pipeline.ask(&SftpRequest::Setstat { path, attrs });
     }
     late
 }
@@ -184,7 +189,7 @@ pub(super) fn ask_link(pipeline: &mut Pipeline<'_>, conn: &Conn, path: &[u8], wi
     let asks = conn.server.lsetstat && (wish.owner.is_some() || wish.times.is_some());
     if asks {
         let attrs = Attrs { owner: wish.owner, times: wish.times, ..Attrs::default() };
-        pipeline.ask(&Request::Lsetstat { path, attrs });
+        pipeline.ask(&SftpRequest::Lsetstat { path, attrs });
     }
     asks
 }
@@ -208,14 +213,14 @@ pub(super) fn take_link(
 }
 
 /// An existing entry, and the metadata that it should have.
-pub(super) struct Change<'a> {
+pub(super) struct MetaChange<'a> {
     pub(super) entry: &'a Entry,
     pub(super) wish: Wish,
     /// Its present metadata; `None` if unknown.
     pub(super) now: Option<Attrs>,
 }
 
-impl Change<'_> {
+impl MetaChange<'_> {
     /// The owner that has to be set: it differs, or is not known.
     fn other_owner(&self) -> Option<Attrs> {
         let differs = self.now.and_then(|now| now.owner) != self.wish.owner;
@@ -239,18 +244,18 @@ pub(super) fn set_all(
     tree: &Tree,
     notes: &MetadataWarnings,
     options: &SinkOptions,
-    changes: &[Change<'_>],
+    changes: &[MetaChange<'_>],
 ) -> Result<Vec<Option<bool>>> {
     tree.pool().on_one(|conn| {
         let owned = set_owners(tree, conn, notes, options, changes)?;
         let mut pipeline = Pipeline::new(conn);
-        let rest = |change: &Change<'_>, owned: &Owned| {
+        let rest = |change: &MetaChange<'_>, owned: &Owned| {
             let all = if owned.is_right { u32::MAX } else { !SET_ID };
             change.wish.rest(change.wish.mode.map(|mode| mode & all)).filter(|_| !is_link(change.entry))
         };
         for (change, owned) in changes.iter().zip(&owned) {
             if let Some(attrs) = rest(change, owned) {
-                pipeline.ask(&Request::Setstat { path: &tree.remote(&change.entry.path), attrs });
+                pipeline.ask(&SftpRequest::Setstat { path: &tree.remote(&change.entry.path), attrs });
             }
         }
         let mut changed = Vec::with_capacity(changes.len());
@@ -281,7 +286,7 @@ fn set_owners(
     conn: &Conn,
     notes: &MetadataWarnings,
     options: &SinkOptions,
-    changes: &[Change<'_>],
+    changes: &[MetaChange<'_>],
 ) -> Result<Vec<Owned>> {
     let mut pipeline = Pipeline::new(conn);
     let mut asked = Vec::with_capacity(changes.len());
@@ -290,7 +295,7 @@ fn set_owners(
         asked.push(if is_link(change.entry) {
             ask_link(&mut pipeline, conn, path, &change.wish)
         } else if let Some(attrs) = change.other_owner() {
-            pipeline.ask(&Request::Setstat { path, attrs });
+            pipeline.ask(&SftpRequest::Setstat { path, attrs });
             true
         } else {
             false

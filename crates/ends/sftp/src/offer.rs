@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use haul_core::policy::{self, Verdict, decide};
 use haul_core::{
-    Answer, Changes, Compare, Entry, EntryKind, ErrorKind, Left, Offer, RelPath, Result, SinkOptions,
+    Answer, Changes, Compare, Entry, EntryKind, ErrorKind, Offer, RelPath, Result, SinkOptions, SkipReason,
 };
 
 use super::compare::SftpEntry;
 use super::listing::have_entries;
-use super::meta::{self, Change, Wish};
-use super::packet::{Attrs, Request};
+use super::meta::{self, MetaChange, Wish};
+use super::packet::{Attrs, SftpRequest};
 use super::pipeline::Pipeline;
 use super::read::hashers;
 use super::reply::{Fault, unless_lost};
@@ -22,10 +22,10 @@ use haul_core::staging::is_staging_name;
 use haul_ends::offers;
 use haul_ends::server_tree::ServerTree;
 
-type Case<'a> = haul_ends::offers::Case<'a, Attrs>;
+type PendingOffer<'a> = haul_ends::offers::PendingOffer<'a, Attrs>;
 
 /// How the existing entry differs.
-fn changes_of(sink: &SftpSink, case: &Case<'_>) -> Changes {
+fn changes_of(sink: &SftpSink, case: &PendingOffer<'_>) -> Changes {
     changes(&sink.options, case.entry(), case.now.as_ref(), &case.verdict)
 }
 
@@ -33,7 +33,7 @@ fn changes_of(sink: &SftpSink, case: &Case<'_>) -> Changes {
 pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
     let paths: Vec<RelPath> = offers.iter().map(|offer| offer.entry.path.clone()).collect();
     let looked = sink.tree.look(&paths)?;
-    let mut cases: Vec<Case<'_>> = Vec::with_capacity(offers.len());
+    let mut cases: Vec<PendingOffer<'_>> = Vec::with_capacity(offers.len());
     for (offer, found) in offers.iter().zip(looked.found) {
         let (now, answer) = match found {
             Ok(now) => (now, None),
@@ -42,7 +42,7 @@ pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Ans
         let answer = answer.or_else(|| sink.check(&offer.entry).err().map(Err));
         let existing = now.as_ref().map(|attrs| SftpEntry { options: &sink.options, attrs });
         let verdict = decide(&sink.options, offer, existing.as_ref());
-        cases.push(Case { offer, now, verdict, answer });
+        cases.push(PendingOffer { offer, now, verdict, answer });
     }
     compare_targets(sink, &mut cases)?;
     offers::compare_digests(&mut cases, |paths| sink.tree.digest(paths, hashers(&sink.tree)))?;
@@ -50,7 +50,7 @@ pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Ans
         case.leave_out(&sink.options, &looked.lacking);
         if case.is_open() && case.verdict != Verdict::Same && !can_hold(case.entry()) {
             sink.notes.note("pipes, sockets and devices", "SFTP makes none", &case.offer.entry.path);
-            case.answer = Some(Ok(Answer::Left(Left::Unsupported)));
+            case.answer = Some(Ok(Answer::Left(SkipReason::Unsupported)));
         }
     }
     same(sink, &mut cases)?;
@@ -85,12 +85,12 @@ fn can_hold(entry: &Entry) -> bool {
 }
 
 /// Compares the targets of links.
-fn compare_targets(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
-    let asked = |case: &Case<'_>| case.verdict == Verdict::CompareTarget;
+fn compare_targets(sink: &SftpSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
+    let asked = |case: &PendingOffer<'_>| case.verdict == Verdict::CompareTarget;
     let reported = sink.tree.pool().on_one(|conn| {
         let mut pipeline = Pipeline::new(conn);
         for case in cases.iter().filter(|case| asked(case)) {
-            pipeline.ask(&Request::Readlink { path: &sink.tree.remote(&case.entry().path) });
+            pipeline.ask(&SftpRequest::Readlink { path: &sink.tree.remote(&case.entry().path) });
         }
         let mut reported = Vec::new();
         while let Some(reply) = pipeline.next() {
@@ -106,7 +106,7 @@ fn compare_targets(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
 }
 
 /// Sets the metadata of entries that are equal otherwise.
-fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
+fn same(sink: &SftpSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
     let mut listed = Vec::new();
     let mut differing = Vec::new();
     for (at, case) in cases.iter_mut().enumerate() {
@@ -140,9 +140,9 @@ fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
     }
     let change = |at: &usize| {
         let (entry, now) = (&*cases[*at].offer.entry, cases[*at].now);
-        Change { entry, wish: Wish::of(&sink.options.preserve, entry), now }
+        MetaChange { entry, wish: Wish::of(&sink.options.preserve, entry), now }
     };
-    let changes: Vec<Change<'_>> = differing.iter().map(change).collect();
+    let changes: Vec<MetaChange<'_>> = differing.iter().map(change).collect();
     let changed = if changes.is_empty() { Vec::new() } else { sink.set_all(&changes)? };
     for (at, changed) in differing.into_iter().zip(changed) {
         // Metadata that cannot be set became a warning.
@@ -157,9 +157,10 @@ fn same(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
 }
 
 /// In a dry run, finds directories that would prevent an entry, as they are not empty.
-fn look_into_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
-    let in_the_way =
-        |case: &Case<'_>| case.is_open() && !case.entry().is_dir() && case.now.as_ref().is_some_and(is_dir);
+fn look_into_dirs(sink: &SftpSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
+    let in_the_way = |case: &PendingOffer<'_>| {
+        case.is_open() && !case.entry().is_dir() && case.now.as_ref().is_some_and(is_dir)
+    };
     let asked: Vec<usize> = (0..cases.len()).filter(|at| in_the_way(&cases[*at])).collect();
     let dirs: Vec<Vec<u8>> = asked.iter().map(|at| sink.tree.remote(&cases[*at].entry().path)).collect();
     if dirs.is_empty() {
@@ -173,13 +174,14 @@ fn look_into_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
 }
 
 /// Removes empty directories that have the name of another entry. One that is not empty is an error.
-fn clear_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
-    let in_the_way =
-        |case: &Case<'_>| case.is_open() && !case.entry().is_dir() && case.now.as_ref().is_some_and(is_dir);
+fn clear_dirs(sink: &SftpSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
+    let in_the_way = |case: &PendingOffer<'_>| {
+        case.is_open() && !case.entry().is_dir() && case.now.as_ref().is_some_and(is_dir)
+    };
     let said = sink.tree.pool().on_one(|conn| {
         let mut pipeline = Pipeline::new(conn);
         for case in cases.iter().filter(|case| in_the_way(case)) {
-            pipeline.ask(&Request::Rmdir { path: &sink.tree.remote(&case.entry().path) });
+            pipeline.ask(&SftpRequest::Rmdir { path: &sink.tree.remote(&case.entry().path) });
         }
         let mut said = Vec::new();
         while let Some(reply) = pipeline.next() {
@@ -205,7 +207,7 @@ fn clear_dirs(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
 
 /// Creates directories and links. If a directory forbids its owner to write, changes its mode meanwhile and tries once
 /// more.
-fn make(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, bool>) -> Result<()> {
+fn make(sink: &SftpSink, cases: &mut [PendingOffer<'_>], lacking: &HashMap<RelPath, bool>) -> Result<()> {
     let open: Vec<usize> = (0..cases.len()).filter(|at| cases[*at].is_open()).collect();
     make_dirs(sink, cases, lacking)?;
     make_links(sink, cases)?;
@@ -224,7 +226,11 @@ fn make(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, bool
 }
 
 /// Creates the directories that were offered, and the missing parents of all entries.
-fn make_dirs(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, bool>) -> Result<()> {
+fn make_dirs(
+    sink: &SftpSink,
+    cases: &mut [PendingOffer<'_>],
+    lacking: &HashMap<RelPath, bool>,
+) -> Result<()> {
     if cases.iter().any(|case| case.is_open() && case.entry().path.is_root() && !case.entry().is_dir()) {
         // For a single file, the destination directory may be missing.
         sink.tree.make_above()?;
@@ -244,8 +250,9 @@ fn make_dirs(sink: &SftpSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath,
 }
 
 /// Creates links under staging names and renames them into place.
-fn make_links(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
-    let is_link = |case: &Case<'_>| case.is_open() && matches!(case.entry().kind, EntryKind::Symlink(_));
+fn make_links(sink: &SftpSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
+    let is_link =
+        |case: &PendingOffer<'_>| case.is_open() && matches!(case.entry().kind, EntryKind::Symlink(_));
     if !cases.iter().any(is_link) {
         return Ok(());
     }
@@ -255,7 +262,7 @@ fn make_links(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
         for case in cases.iter().filter(|case| is_link(case)) {
             let EntryKind::Symlink(target) = &case.entry().kind else { continue };
             let part = sink.stage(&case.entry().path);
-            pipeline.ask(&Request::Symlink { target, path: part.remote() });
+            pipeline.ask(&SftpRequest::Symlink { target, path: part.remote() });
             let wish = Wish::of(&sink.options.preserve, case.entry());
             let asked = meta::ask_link(&mut pipeline, conn, part.remote(), &wish);
             sink.ask_publish(&mut pipeline, conn, part.remote(), &case.entry().path);
@@ -289,7 +296,7 @@ fn make_links(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
 }
 
 /// All other entries need their content, or would be created in a dry run.
-fn need(sink: &SftpSink, cases: &mut [Case<'_>]) -> Result<()> {
+fn need(sink: &SftpSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
     let needs_content = cases.iter().any(|case| case.is_open() && case.entry().is_file());
     offers::need(cases, |case| changes_of(sink, case), |large| large::prepare(sink, large))?;
     if needs_content && !sink.options.dry_run {

@@ -69,7 +69,7 @@ pub(super) struct Attrs {
 
 /// A request.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Request<'a> {
+pub(super) enum SftpRequest<'a> {
     /// Open a file; flags as [`READ`], and the mode of a new one.
     Open { path: &'a [u8], flags: u32, mode: u32 },
     /// Close a file or a listing.
@@ -122,7 +122,7 @@ pub(super) enum Request<'a> {
     ExpandPath { path: &'a [u8] },
 }
 
-impl Request<'_> {
+impl SftpRequest<'_> {
     /// Appends the packet, with its length field.
     pub(super) fn encode(&self, id: u32, into: &mut Vec<u8>) {
         let start = into.len();
@@ -266,13 +266,13 @@ impl<'a> Packet<'a> {
 }
 
 /// Names in a directory, with their metadata.
-pub(super) type Names = Vec<(Vec<u8>, Attrs)>;
+pub(super) type DirNames = Vec<(Vec<u8>, Attrs)>;
 /// Names of extensions, with their versions.
 pub(super) type Extensions = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Response {
+pub(super) enum SftpResponse {
     /// A status code such as [`OK`], and the server's message.
     Status(u32, Vec<u8>),
     /// An open file or listing.
@@ -280,7 +280,7 @@ pub(super) enum Response {
     /// Content.
     Data(Data),
     /// Names with their metadata.
-    Names(Names),
+    Names(DirNames),
     /// Metadata.
     Attrs(Attrs),
     /// The answer to an extension.
@@ -329,7 +329,7 @@ pub(super) fn decode_version(packet: &[u8]) -> Result<(u32, Extensions), Malform
 ///
 /// # Errors
 /// If it is none.
-pub(super) fn decode(packet: Vec<u8>) -> Result<(u32, Response), Malformed> {
+pub(super) fn decode(packet: Vec<u8>) -> Result<(u32, SftpResponse), Malformed> {
     let mut rest = Rest(&packet);
     let kind = rest.u8()?;
     let id = rest.u32()?;
@@ -338,15 +338,15 @@ pub(super) fn decode(packet: Vec<u8>) -> Result<(u32, Response), Malformed> {
             let code = rest.u32()?;
             // Servers older than version 3 leave the words out.
             let words = if rest.0.is_empty() { &[][..] } else { rest.string()? };
-            Response::Status(code, words[..words.len().min(MOST_WORDS)].to_vec())
+            SftpResponse::Status(code, words[..words.len().min(MOST_WORDS)].to_vec())
         }
         102 => match rest.string()? {
             handle if handle.len() > MOST_HANDLE => return Err(Malformed),
-            handle => Response::Handle(handle.to_vec()),
+            handle => SftpResponse::Handle(handle.to_vec()),
         },
         103 => {
             let len = rest.string()?.len();
-            Response::Data(Data { start: 9, len, packet })
+            SftpResponse::Data(Data { start: 9, len, packet })
         }
         104 => {
             let count = rest.u32()?;
@@ -364,10 +364,10 @@ pub(super) fn decode(packet: Vec<u8>) -> Result<(u32, Response), Malformed> {
             if rest.0.len() > 1 {
                 return Err(Malformed);
             }
-            Response::Names(names)
+            SftpResponse::Names(names)
         }
-        105 => Response::Attrs(rest.attrs()?),
-        201 => Response::Extended(rest.0[..rest.0.len().min(MOST_REPLY)].to_vec()),
+        105 => SftpResponse::Attrs(rest.attrs()?),
+        201 => SftpResponse::Extended(rest.0[..rest.0.len().min(MOST_REPLY)].to_vec()),
         _ => return Err(Malformed),
     };
     Ok((id, response))

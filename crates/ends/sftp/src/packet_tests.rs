@@ -1,6 +1,6 @@
 use super::*;
 
-fn encoded(request: &Request<'_>) -> Vec<u8> {
+fn encoded(request: &SftpRequest<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     request.encode(7, &mut bytes);
     bytes
@@ -20,30 +20,30 @@ fn string(bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn requests_are_as_the_draft_has_them() {
     let path = b"a\xff";
-    let open = encoded(&Request::Open { path, flags: READ, mode: 0o600 });
+    let open = encoded(&SftpRequest::Open { path, flags: READ, mode: 0o600 });
     assert_eq!(open, b"\0\0\0\x17\x03\0\0\0\x07\0\0\0\x02a\xff\0\0\0\x01\0\0\0\x04\0\0\x01\x80");
     // OpenSSH wants the target first, where the draft has it last.
-    let link = encoded(&Request::Symlink { target: b"to", path: b"at" });
+    let link = encoded(&SftpRequest::Symlink { target: b"to", path: b"at" });
     assert_eq!(link, b"\0\0\0\x11\x14\0\0\0\x07\0\0\0\x02to\0\0\0\x02at");
     let attrs = Attrs { size: Some(1), owner: Some((2, 3)), mode: Some(0o644), times: Some((4, u32::MAX)) };
-    let set = encoded(&Request::Fsetstat { handle: b"\0", attrs });
+    let set = encoded(&SftpRequest::Fsetstat { handle: b"\0", attrs });
     let tail = b"\0\0\0\x0f\0\0\0\0\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\x01\xa4\0\0\0\x04\xff\xff\xff\xff";
     assert!(set.ends_with(tail), "{set:?}");
-    let sync = encoded(&Request::Fsync { handle: b"h" });
+    let sync = encoded(&SftpRequest::Fsync { handle: b"h" });
     assert_eq!(sync[4], 200);
     assert!(sync.ends_with(b"\0\0\0\x11fsync@openssh.com\0\0\0\x01h"));
 }
 
 #[test]
 fn a_write_counts_the_data_that_follows() {
-    let bytes = encoded(&Request::Write { handle: b"hndl", offset: 1 << 40, len: 1000 });
+    let bytes = encoded(&SftpRequest::Write { handle: b"hndl", offset: 1 << 40, len: 1000 });
     let len = u32::from_be_bytes(bytes[..4].try_into().unwrap());
     assert_eq!(len as usize, bytes.len() - 4 + 1000);
     assert!(bytes.ends_with(&1000_u32.to_be_bytes()));
 }
 
 /// Packets that a server would send, and the responses that haul reads from them.
-fn samples() -> Vec<(Vec<u8>, Response)> {
+fn samples() -> Vec<(Vec<u8>, SftpResponse)> {
     let mode = [0, 0, 0, 4, 0, 0, 0x41, 0xed];
     let attrs = Attrs { mode: Some(0o40755), ..Attrs::default() };
     let all = Attrs {
@@ -60,16 +60,19 @@ fn samples() -> Vec<(Vec<u8>, Response)> {
         [string(b"\xff"), string(b"-rw"), mode.to_vec(), string(b""), string(b""), vec![0; 4]].concat();
     let data = answer(103, &[&string(b"bytes")]);
     vec![
-        (answer(101, &[&[0, 0, 0, 2], &string(b"no"), &string(b"en")]), Response::Status(2, b"no".to_vec())),
-        (answer(101, &[&[0, 0, 0, 1]]), Response::Status(1, Vec::new())),
-        (answer(102, &[&string(b"\0\0\0\x80")]), Response::Handle(vec![0, 0, 0, 0x80])),
-        (data.clone(), Response::Data(Data { packet: data, start: 9, len: 5 })),
+        (
+            answer(101, &[&[0, 0, 0, 2], &string(b"no"), &string(b"en")]),
+            SftpResponse::Status(2, b"no".to_vec()),
+        ),
+        (answer(101, &[&[0, 0, 0, 1]]), SftpResponse::Status(1, Vec::new())),
+        (answer(102, &[&string(b"\0\0\0\x80")]), SftpResponse::Handle(vec![0, 0, 0, 0x80])),
+        (data.clone(), SftpResponse::Data(Data { packet: data, start: 9, len: 5 })),
         (
             answer(104, &[&[0, 0, 0, 2], &named]),
-            Response::Names(vec![(vec![0xff], attrs), (Vec::new(), Attrs::default())]),
+            SftpResponse::Names(vec![(vec![0xff], attrs), (Vec::new(), Attrs::default())]),
         ),
-        (answer(105, &[&packet]), Response::Attrs(all)),
-        (answer(201, &[&[0; 32]]), Response::Extended(vec![0; 32])),
+        (answer(105, &[&packet]), SftpResponse::Attrs(all)),
+        (answer(201, &[&[0; 32]]), SftpResponse::Extended(vec![0; 32])),
     ]
 }
 
@@ -78,7 +81,7 @@ fn answers_are_read() {
     for (packet, response) in samples() {
         assert_eq!(decode(packet.clone()), Ok((7, response)), "{packet:?}");
     }
-    let Response::Data(data) = decode(answer(103, &[&string(b"bytes")])).unwrap().1 else { panic!() };
+    let SftpResponse::Data(data) = decode(answer(103, &[&string(b"bytes")])).unwrap().1 else { panic!() };
     assert_eq!(data.bytes(), b"bytes");
     let version = [&[2, 0, 0, 0, 3][..], &string(b"fsync@openssh.com"), &string(b"1")].concat();
     let offered = vec![(b"fsync@openssh.com".to_vec(), b"1".to_vec())];
@@ -92,7 +95,7 @@ fn a_packet_that_is_cut_off_is_refused_and_never_read_past() {
         for end in 0..packet.len() {
             let cut = decode(packet[..end].to_vec());
             // Words of a status and the end of an extension's answer may be missing.
-            let open = matches!(response, Response::Status(..) | Response::Extended(_));
+            let open = matches!(response, SftpResponse::Status(..) | SftpResponse::Extended(_));
             assert!(cut.is_err() || open, "{packet:?} cut at {end}: {cut:?}");
         }
     }
@@ -128,7 +131,7 @@ fn random_bytes_are_refused_or_read_within_their_bounds() {
         if let Some(first) = packet.first_mut() {
             *first = 100 + *first % 8;
         }
-        if let Ok((_, Response::Data(data))) = decode(packet) {
+        if let Ok((_, SftpResponse::Data(data))) = decode(packet) {
             assert!(data.bytes().len() <= len);
         }
     }

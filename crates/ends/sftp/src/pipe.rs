@@ -63,12 +63,12 @@ impl Life {
 }
 
 /// One end of a pipe.
-pub(super) struct Pipe {
+pub(super) struct PipeEnd {
     file: File,
     life: Arc<Life>,
 }
 
-impl Pipe {
+impl PipeEnd {
     pub(super) fn new(fd: OwnedFd, life: Arc<Life>) -> io::Result<Self> {
         fcntl_setfl(&fd, fcntl_getfl(&fd)? | OFlags::NONBLOCK)?;
         Ok(Self { file: fd.into(), life })
@@ -98,7 +98,7 @@ impl Pipe {
     }
 }
 
-impl Pipe {
+impl PipeEnd {
     /// Writes all of both.
     pub(super) fn write_both(&mut self, first: &[u8], second: &[u8]) -> io::Result<()> {
         let mut done = 0;
@@ -113,7 +113,7 @@ impl Pipe {
     }
 }
 
-impl Read for Pipe {
+impl Read for PipeEnd {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.patiently(PollFlags::IN, |file| file.read(buffer))?;
         self.life.began.store(true, Ordering::Relaxed);
@@ -122,7 +122,7 @@ impl Read for Pipe {
     }
 }
 
-impl Write for Pipe {
+impl Write for PipeEnd {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.patiently(PollFlags::OUT, |file| file.write(bytes))
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::conn::Conn;
-use super::packet::Request;
+use super::packet::SftpRequest;
 use super::reply::{Reply, lost};
 
 /// Small requests are collected up to this many bytes.
@@ -26,7 +26,7 @@ pub(super) struct Pipeline<'a> {
 }
 
 /// Sends one request and waits for its answer.
-pub(super) fn ask_one(conn: &Conn, request: &Request<'_>) -> Reply {
+pub(super) fn ask_one(conn: &Conn, request: &SftpRequest<'_>) -> Reply {
     let mut pipeline = Pipeline::new(conn);
     pipeline.ask(request);
     pipeline.next_reply()
@@ -39,7 +39,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Adds a request.
-    pub(super) fn ask(&mut self, request: &Request<'_>) {
+    pub(super) fn ask(&mut self, request: &SftpRequest<'_>) {
         self.enter(request, 0);
         if self.buffer.len() >= COLLECT {
             self.flush();
@@ -49,7 +49,7 @@ impl<'a> Pipeline<'a> {
     /// Adds a write of `bytes`, which must fit into one request.
     pub(super) fn write(&mut self, handle: &[u8], offset: u64, bytes: &[u8]) {
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        self.enter(&Request::Write { handle, offset, len }, bytes.len() as u64);
+        self.enter(&SftpRequest::Write { handle, offset, len }, bytes.len() as u64);
         if bytes.len() < COPIED {
             self.buffer.extend_from_slice(bytes);
             if self.buffer.len() >= COLLECT {
@@ -60,8 +60,8 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    fn enter(&mut self, request: &Request<'_>, more: u64) {
-        if self.conn.ops.is_limited() && !matches!(request, Request::Close { .. }) {
+    fn enter(&mut self, request: &SftpRequest<'_>, more: u64) {
+        if self.conn.ops.is_limited() && !matches!(request, SftpRequest::Close { .. }) {
             // Send collected requests before a wait, or the server would seem to be silent.
             self.flush();
             self.conn.ops.one();

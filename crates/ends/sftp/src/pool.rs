@@ -6,17 +6,16 @@ use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_core::{Error, ErrorKind, Ops, Result, Retry, Side};
+use haul_core::{Error, ErrorKind, Note, Ops, Result, Retry, Side};
 
 use super::conn::{Answers, Conn};
 use super::greeting;
 use super::pipe::Life;
 use super::reply::lost;
-use super::server::Server;
-use haul_ssh::Note;
-use haul_ssh::dial::{LOGIN, Refused, Trouble, Way, watched};
+use super::server::ServerFeatures;
+use haul_ssh::dial::{AfterRefusal, DialPurpose, DialRefused, LOGIN, watched};
 use haul_ssh::supervisor::{
-    DIALS_AT_ONCE, Growth, Restart, Restarts, TICK, connections_for, silence, was_held_up,
+    ConnectionGrowth, DIALS_AT_ONCE, Restart, Restarts, TICK, connections_for, silence, was_held_up,
 };
 use haul_ssh::{OpenPipes, Pipes};
 
@@ -36,17 +35,17 @@ pub(super) struct Pool {
     ops: Arc<Ops>,
     /// Memory of unread answers of listings beyond their expected size.
     held: Arc<AtomicU64>,
-    state: Mutex<State>,
+    state: Mutex<ConnPoolState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct ConnPoolState {
     conns: Vec<Arc<Conn>>,
     dialing: u32,
     /// Whether there is work for several connections.
     wanted: bool,
-    growth: Growth,
+    growth: ConnectionGrowth,
     closed: bool,
     /// The error that ended the session.
     fatal: Option<Error>,
@@ -68,7 +67,7 @@ impl Pool {
         let (state, changed) = (Mutex::default(), Condvar::new());
         let pool =
             Arc::new(Self { dialer, note, timeout, streams, ops, held: Arc::default(), state, changed });
-        pool.dial(Way::First).map_err(|refused| refused.error)?;
+        pool.dial(DialPurpose::First).map_err(|refused| refused.error)?;
         if pool.server()?.round_trip >= REMOTE {
             pool.want();
         }
@@ -130,7 +129,7 @@ impl Pool {
     }
 
     /// The extensions and limits of the server.
-    pub(super) fn server(&self) -> Result<Server> {
+    pub(super) fn server(&self) -> Result<ServerFeatures> {
         Ok(self.pick()?.server.clone())
     }
 
@@ -170,7 +169,7 @@ impl Pool {
     }
 
     /// Opens one connection.
-    fn dial(self: &Arc<Self>, way: Way) -> Result<(), Refused> {
+    fn dial(self: &Arc<Self>, way: DialPurpose) -> Result<(), DialRefused> {
         let pipes = self.dialer.start(way)?;
         let helper = pipes.helper.clone();
         let greeted = self.greet(pipes, way);
@@ -185,20 +184,20 @@ impl Pool {
 
     /// Greets the server within the timeout. Only the first login may take longer, as ssh may ask the user; otherwise
     /// sshd limits it.
-    fn greet(&self, pipes: Pipes, way: Way) -> Result<(Conn, Answers), Refused> {
+    fn greet(&self, pipes: Pipes, way: DialPurpose) -> Result<(Conn, Answers), DialRefused> {
         let helper = pipes.helper.clone();
         let life = Life::new();
         let (begun, watching, looked) = (Instant::now(), life.clone(), helper.clone());
         let look = move || {
             let given_up = match way {
-                Way::First if watching.was_heard() => watching.silent_for() > self.timeout,
-                Way::First => {
+                DialPurpose::First if watching.was_heard() => watching.silent_for() > self.timeout,
+                DialPurpose::First => {
                     if looked.is_asking() {
                         watching.heard();
                     }
                     watching.silent_for() > self.timeout * LOGIN
                 }
-                Way::Again | Way::Further => begun.elapsed() > self.timeout,
+                DialPurpose::Again | DialPurpose::Further => begun.elapsed() > self.timeout,
             };
             if given_up {
                 watching.end();
@@ -210,8 +209,8 @@ impl Pool {
         let greeted =
             watched(look, greet).unwrap_or_else(|error| Err(std::io::Error::other(error.to_string())));
         greeted.map_err(|error| {
-            let refused = |why: &str| Refused {
-                trouble: Trouble::Later,
+            let refused = |why: &str| DialRefused {
+                trouble: AfterRefusal::Later,
                 error: Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", why).on(self.name()),
             };
             if life.is_ended() {
@@ -219,19 +218,19 @@ impl Pool {
             }
             let ended = error.kind() != std::io::ErrorKind::InvalidData;
             let reported = if ended { helper.explain() } else { None };
-            reported.unwrap_or_else(|| Refused {
-                trouble: if ended { Trouble::Later } else { Trouble::Fatal },
+            reported.unwrap_or_else(|| DialRefused {
+                trouble: if ended { AfterRefusal::Later } else { AfterRefusal::Fatal },
                 ..refused(&error.to_string())
             })
         })
     }
 
-    fn add(self: &Arc<Self>, conn: Conn, answers: Answers) -> Result<(), Refused> {
+    fn add(self: &Arc<Self>, conn: Conn, answers: Answers) -> Result<(), DialRefused> {
         let conn = Arc::new(conn);
         let mut state = self.state.lock();
         if state.closed {
             let error = Error::new(ErrorKind::Cancelled, Side::Wire, "connect to", "the run has ended");
-            return Err(Refused { trouble: Trouble::Fatal, error: error.on(self.name()) });
+            return Err(DialRefused { trouble: AfterRefusal::Fatal, error: error.on(self.name()) });
         }
         state.conns.push(conn.clone());
         state.readers += 1;
@@ -249,7 +248,7 @@ impl Pool {
             self.remove(&conn, conn.lose(lost(&self.name(), &error.to_string())));
             self.state.lock().readers -= 1;
             let error = Error::io(Side::Local, "start a thread", &error);
-            return Err(Refused { trouble: Trouble::Later, error });
+            return Err(DialRefused { trouble: AfterRefusal::Later, error });
         }
         Ok(())
     }
@@ -300,7 +299,7 @@ impl Pool {
     }
 
     /// How many connections to open now.
-    fn room(&self, state: &State, up: u32) -> u32 {
+    fn room(&self, state: &ConnPoolState, up: u32) -> u32 {
         if !state.wanted || !state.growth.is_allowed() || state.growth.is_waiting(Instant::now()) || up == 0 {
             return 0;
         }
@@ -313,7 +312,7 @@ impl Pool {
     fn spawn_dial(self: &Arc<Self>) {
         let pool = self.clone();
         let spawned = thread::Builder::new().name("haul-dial".to_owned()).spawn(move || {
-            let dialed = pool.dial(Way::Further);
+            let dialed = pool.dial(DialPurpose::Further);
             pool.learn(dialed.err());
         });
         if spawned.is_err() {
@@ -324,7 +323,7 @@ impl Pool {
     }
 
     /// Learns from an attempt that has ended.
-    fn learn(&self, refused: Option<Refused>) {
+    fn learn(&self, refused: Option<DialRefused>) {
         let name = self.name();
         let mut state = self.state.lock();
         state.dialing -= 1;
@@ -348,10 +347,11 @@ impl Pool {
     /// All connections are lost: logs in again.
     fn recover(self: &Arc<Self>, restarts: &mut Restarts) {
         let before = self.state.lock().last.clone();
-        let refused = match restarts.run(Instant::now(), |time| self.pause(time), || self.dial(Way::Again)) {
-            Restart::Up | Restart::Closed => return,
-            Restart::Failed(refused) => refused,
-        };
+        let refused =
+            match restarts.run(Instant::now(), |time| self.pause(time), || self.dial(DialPurpose::Again)) {
+                Restart::Up | Restart::Closed => return,
+                Restart::Failed(refused) => refused,
+            };
         let lost = || {
             let cause = "the connection was lost";
             Error::new(ErrorKind::Unreachable, Side::Wire, "reach", cause).on(self.name())
@@ -364,7 +364,7 @@ impl Pool {
     /// Waits; `true` if the pool was closed meanwhile.
     fn pause(&self, time: Duration) -> bool {
         let state = self.state.lock();
-        let open = |state: &mut State| !state.closed;
+        let open = |state: &mut ConnPoolState| !state.closed;
         let (state, _) = self.changed.wait_timeout_while(state, time, open);
         state.closed
     }

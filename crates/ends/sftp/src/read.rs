@@ -12,8 +12,8 @@ use haul_core::{
 use haul_threads::together;
 
 use super::conn::Conn;
-use super::open_files::OpenFiles;
-use super::packet::{self, Request};
+use super::open_files::FileHandles;
+use super::packet::{self, SftpRequest};
 use super::pipeline::{Pipeline, ask_one};
 use super::reply::{Fault, unless_lost};
 use super::tree::Tree;
@@ -45,10 +45,10 @@ fn read_some(
     content: &mut Buffer,
     slices: &mut Vec<Result<SliceData>>,
 ) -> Result<()> {
-    let mut files = OpenFiles::new(conn, items.len());
+    let mut files = FileHandles::new(conn, items.len());
     let mut opens = Pipeline::new(conn);
     for (entry, _) in items {
-        opens.ask(&Request::Open { path: &tree.remote(&entry.path), flags: packet::READ, mode: 0 });
+        opens.ask(&SftpRequest::Open { path: &tree.remote(&entry.path), flags: packet::READ, mode: 0 });
     }
     let mut handles = Vec::with_capacity(items.len());
     let mut pipeline = Pipeline::new(conn);
@@ -58,7 +58,7 @@ fn read_some(
             files.add(handle);
             let start = slice.start();
             ask_for(&mut pipeline, handle, start, slice.len_in(entry.len), conn.server.max_read);
-            pipeline.ask(&Request::Fstat { handle });
+            pipeline.ask(&SftpRequest::Fstat { handle });
         }
         handles.push(opened);
     }
@@ -69,7 +69,9 @@ fn read_some(
                 let taken = take_slice(tree, conn, &mut pipeline, entry, *slice, &handle, content);
                 let stat = pipeline.next_reply().attrs();
                 let (read, stat) = match taken {
-                    Ok((data, Taken { asked_again: true, .. })) => (Ok(data), stat_now(conn, &handle)),
+                    Ok((data, AnswerSummary { asked_again: true, .. })) => {
+                        (Ok(data), stat_now(conn, &handle))
+                    }
                     taken => (taken.map(|(data, _)| data), stat),
                 };
                 match (read, stat) {
@@ -102,14 +104,14 @@ pub(super) fn ask_for(pipeline: &mut Pipeline<'_>, handle: &[u8], start: u64, le
     let mut at = 0;
     while at < len {
         let step = (len - at).min(u64::from(most)) as u32;
-        pipeline.ask(&Request::Read { handle, offset: start + at, len: step });
+        pipeline.ask(&SftpRequest::Read { handle, offset: start + at, len: step });
         at += u64::from(step);
     }
 }
 
 /// A summary of the answers to [`ask_for`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct AnswerSummary {
     /// All bytes came; else the file is shorter.
     pub(super) whole: bool,
     /// An answer was short, and the rest was requested after all other requests.
@@ -125,17 +127,17 @@ pub(super) fn take_answers(
     start: u64,
     len: u64,
     take: &mut dyn FnMut(&[u8]),
-) -> Result<Taken, Fault> {
+) -> Result<AnswerSummary, Fault> {
     let most = u64::from(conn.server.max_read);
-    let mut taken = Ok(Taken { whole: true, asked_again: false });
+    let mut taken = Ok(AnswerSummary { whole: true, asked_again: false });
     let mut at = 0;
     while at < len {
         let step = (len - at).min(most);
         let answer = pipeline.next_reply().data();
         // All answers are taken, even after an error.
-        if let Ok(Taken { whole: true, asked_again }) = taken {
+        if let Ok(AnswerSummary { whole: true, asked_again }) = taken {
             let filled = answer.and_then(|data| fill(conn, handle, start + at, step, data, take));
-            taken = filled.map(|now| Taken { asked_again: asked_again | now.asked_again, ..now });
+            taken = filled.map(|now| AnswerSummary { asked_again: asked_again | now.asked_again, ..now });
         }
         at += step;
     }
@@ -150,11 +152,11 @@ fn fill(
     mut left: u64,
     mut data: Option<packet::Data>,
     take: &mut dyn FnMut(&[u8]),
-) -> Result<Taken, Fault> {
+) -> Result<AnswerSummary, Fault> {
     let mut asked_again = false;
     loop {
         let Some(part) = data.filter(|part| !part.bytes().is_empty()) else {
-            return Ok(Taken { whole: false, asked_again });
+            return Ok(AnswerSummary { whole: false, asked_again });
         };
         let len = part.bytes().len() as u64;
         if len > left {
@@ -166,10 +168,10 @@ fn fill(
         offset += len;
         left -= len;
         if left == 0 {
-            return Ok(Taken { whole: true, asked_again });
+            return Ok(AnswerSummary { whole: true, asked_again });
         }
         asked_again = true;
-        data = ask_one(conn, &Request::Read { handle, offset, len: left as u32 }).data()?;
+        data = ask_one(conn, &SftpRequest::Read { handle, offset, len: left as u32 }).data()?;
     }
 }
 
@@ -182,7 +184,7 @@ fn take_slice(
     slice: Slice,
     handle: &[u8],
     content: &mut Buffer,
-) -> Result<(Option<SliceData>, Taken), Fault> {
+) -> Result<(Option<SliceData>, AnswerSummary), Fault> {
     let start = slice.start();
     let len = slice.len_in(entry.len);
     let mut hasher = SliceHasher::new(entry.len, start);
@@ -208,7 +210,7 @@ fn take_slice(
 
 /// The metadata of an open file after its content was read.
 fn stat_now(conn: &Conn, handle: &[u8]) -> Result<packet::Attrs, Fault> {
-    ask_one(conn, &Request::Fstat { handle }).attrs()
+    ask_one(conn, &SftpRequest::Fstat { handle }).attrs()
 }
 
 fn is_still(entry: &Entry, now: &packet::Attrs) -> bool {
@@ -244,9 +246,9 @@ pub(super) fn staged(
 }
 
 fn staged_slice(conn: &Conn, path: &[u8], len: u64, index: u32) -> Result<Option<ChainingValue>> {
-    let mut files = OpenFiles::new(conn, 1);
+    let mut files = FileHandles::new(conn, 1);
     let mut pipeline = Pipeline::new(conn);
-    pipeline.ask(&Request::Open { path, flags: packet::READ, mode: 0 });
+    pipeline.ask(&SftpRequest::Open { path, flags: packet::READ, mode: 0 });
     let Ok(handle) = unless_lost(pipeline.next_reply().handle())? else { return Ok(None) };
     files.add(&handle);
     let (start, slice) = (u64::from(index) * SLICE_LEN, slice_len(len, index));

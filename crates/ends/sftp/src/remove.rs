@@ -6,7 +6,7 @@ use haul_ends::server_tree::ServerTree;
 
 use super::conn::Conn;
 use super::listing::have_entries;
-use super::packet::{Attrs, Request};
+use super::packet::{Attrs, SftpRequest};
 use super::pipeline::Pipeline;
 use super::reply::{Fault, unless_lost};
 use super::tree::{Tree, is_dir};
@@ -23,8 +23,8 @@ pub(super) fn remove(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<()>>> 
             let remote = &tree.remote(path);
             match found {
                 Ok(None) => {}
-                _ if *is_folder => pipeline.ask(&Request::Rmdir { path: remote }),
-                _ => pipeline.ask(&Request::Remove { path: remote }),
+                _ if *is_folder => pipeline.ask(&SftpRequest::Rmdir { path: remote }),
+                _ => pipeline.ask(&SftpRequest::Remove { path: remote }),
             }
         }
         let mut removed = Vec::with_capacity(paths.len());
@@ -61,7 +61,7 @@ pub(super) fn remove_unchanged(tree: &Tree, entries: &[Entry]) -> Result<Vec<Res
             .collect();
         for (path, found) in paths.iter().zip(&found) {
             if *found == Ok(true) {
-                pipeline.ask(&Request::Remove { path: &tree.remote(path) });
+                pipeline.ask(&SftpRequest::Remove { path: &tree.remote(path) });
             }
         }
         let mut removed = Vec::with_capacity(paths.len());

@@ -2,8 +2,8 @@
 
 use haul_core::{Error, ErrorKind, Result, Retry, Side};
 
-use super::checks::Held;
-use super::packet::{self, Attrs, Data, Names, Response};
+use super::checks::HeldMemory;
+use super::packet::{self, Attrs, Data, DirNames, SftpResponse};
 
 /// The error of a lost connection. The same request may succeed on another one.
 pub(super) fn lost(name: &str, why: &str) -> Error {
@@ -39,8 +39,8 @@ pub(super) fn unless_lost<T>(answer: Result<T, Fault>) -> Result<Result<T, Fault
 /// An answer, or why there is none.
 #[derive(Debug)]
 pub(super) struct Reply(
-    pub(super) Result<Response>,
-    #[expect(dead_code, reason = "it counts as long as it is there")] pub(super) Option<Held>,
+    pub(super) Result<SftpResponse>,
+    #[expect(dead_code, reason = "it counts as long as it is there")] pub(super) Option<HeldMemory>,
 );
 
 impl Reply {
@@ -49,10 +49,10 @@ impl Reply {
         Self(Err(error), None)
     }
 
-    fn take<T>(self, wanted: impl FnOnce(Response) -> Option<T>) -> Result<T, Fault> {
+    fn take<T>(self, wanted: impl FnOnce(SftpResponse) -> Option<T>) -> Result<T, Fault> {
         match self.0 {
             Err(error) => Err(Fault::Lost(error)),
-            Ok(Response::Status(code, words)) if code != packet::OK => {
+            Ok(SftpResponse::Status(code, words)) if code != packet::OK => {
                 Err(Fault::Status(code, haul_core::path::printable(&words)))
             }
             Ok(response) => wanted(response).ok_or_else(|| {
@@ -63,42 +63,42 @@ impl Reply {
     }
 
     pub(super) fn ok(self) -> Result<(), Fault> {
-        self.take(|response| matches!(response, Response::Status(..)).then_some(()))
+        self.take(|response| matches!(response, SftpResponse::Status(..)).then_some(()))
     }
 
     pub(super) fn handle(self) -> Result<Vec<u8>, Fault> {
-        self.take(|response| if let Response::Handle(handle) = response { Some(handle) } else { None })
+        self.take(|response| if let SftpResponse::Handle(handle) = response { Some(handle) } else { None })
     }
 
     pub(super) fn attrs(self) -> Result<Attrs, Fault> {
-        self.take(|response| if let Response::Attrs(attrs) = response { Some(attrs) } else { None })
+        self.take(|response| if let SftpResponse::Attrs(attrs) = response { Some(attrs) } else { None })
     }
 
     /// Content; `None` at the end of the file.
     pub(super) fn data(self) -> Result<Option<Data>, Fault> {
-        if let Ok(Response::Status(packet::EOF, _)) = self.0 {
+        if let Ok(SftpResponse::Status(packet::EOF, _)) = self.0 {
             return Ok(None);
         }
-        self.take(|response| if let Response::Data(data) = response { Some(Some(data)) } else { None })
+        self.take(|response| if let SftpResponse::Data(data) = response { Some(Some(data)) } else { None })
     }
 
     /// Names of a listing; `None` at its end.
-    pub(super) fn names(self) -> Result<Option<Names>, Fault> {
-        if let Ok(Response::Status(packet::EOF, _)) = self.0 {
+    pub(super) fn names(self) -> Result<Option<DirNames>, Fault> {
+        if let Ok(SftpResponse::Status(packet::EOF, _)) = self.0 {
             return Ok(None);
         }
-        self.take(|response| if let Response::Names(names) = response { Some(Some(names)) } else { None })
+        self.take(|response| if let SftpResponse::Names(names) = response { Some(Some(names)) } else { None })
     }
 
     /// The single name of an answer.
     pub(super) fn name(self) -> Result<Vec<u8>, Fault> {
         self.take(|response| match response {
-            Response::Names(names) => names.into_iter().next().map(|(name, _)| name),
+            SftpResponse::Names(names) => names.into_iter().next().map(|(name, _)| name),
             _ => None,
         })
     }
 
     pub(super) fn extended(self) -> Result<Vec<u8>, Fault> {
-        self.take(|response| if let Response::Extended(bytes) = response { Some(bytes) } else { None })
+        self.take(|response| if let SftpResponse::Extended(bytes) = response { Some(bytes) } else { None })
     }
 }

@@ -15,7 +15,7 @@ const SPARE_HANDLES: u64 = 64;
 
 /// The extensions and limits of a server.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Server {
+pub(super) struct ServerFeatures {
     pub(super) posix_rename: bool,
     pub(super) hardlink: bool,
     pub(super) fsync: bool,
@@ -36,7 +36,7 @@ pub(super) struct Server {
     pub(super) round_trip: Duration,
 }
 
-impl Server {
+impl ServerFeatures {
     /// A server with these extensions, before its limits are known.
     pub(super) fn with_extensions(offered: &[(Vec<u8>, Vec<u8>)]) -> Self {
         let offers = |name: &str| offered.iter().any(|(offered, _)| offered == name.as_bytes());

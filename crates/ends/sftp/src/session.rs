@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use haul_core::location::SshHost;
-use haul_core::{BufferPool, Ops, Result};
-use haul_ssh::{Errand, Note, SshConfig, SshDialer};
+use haul_core::{BufferPool, Note, Ops, Result};
+use haul_ssh::{Errand, SshConfig, SshDialer};
 
 use super::pool::Pool;
 

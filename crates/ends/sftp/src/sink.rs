@@ -2,17 +2,17 @@
 
 use haul_core::policy::Verdict;
 use haul_core::{
-    Answer, BatchData, Changes, Compare, Error, ErrorKind, FinishReport, HardLink, Left, Offer, Outcome,
-    RelPath, Result, Sink, SinkCaps, WriteDone,
+    Answer, BatchData, Changes, Compare, Error, ErrorKind, FinishReport, HardLink, Offer, Outcome, RelPath,
+    Result, Sink, SinkCaps, SkipReason, WriteDone,
 };
 
 use super::compare::may_be_one_file;
 use super::conn::Conn;
 use super::kept;
 use super::large;
-use super::meta::Change;
+use super::meta::MetaChange;
 use super::offer;
-use super::packet::{self, Request};
+use super::packet::{self, SftpRequest};
 use super::pipeline::Pipeline;
 use super::remove;
 use super::reply::{Fault, lost, unless_lost};
@@ -88,12 +88,12 @@ impl SftpSink {
             let path = &link.entry.path;
             let part = self.stage(path);
             if *replaces_dir {
-                pipeline.ask(&Request::Rmdir { path: &self.tree.remote(path) });
+                pipeline.ask(&SftpRequest::Rmdir { path: &self.tree.remote(path) });
             }
-            pipeline.ask(&Request::Hardlink { of: &self.tree.remote(&link.to), path: part.remote() });
+            pipeline.ask(&SftpRequest::Hardlink { of: &self.tree.remote(&link.to), path: part.remote() });
             self.ask_publish(&mut pipeline, conn, part.remote(), path);
             // To rename one name of a file to another name of the same file leaves both.
-            pipeline.ask(&Request::Remove { path: part.remote() });
+            pipeline.ask(&SftpRequest::Remove { path: part.remote() });
             parts.push(part);
         }
         let mut made = Vec::with_capacity(links.len());
@@ -122,7 +122,12 @@ impl SftpSink {
     }
 
     /// Compares a further name of a file. `None`: the link has to be created.
-    fn compare_link(&self, link: &HardLink, found: &Found, target: &Found) -> Option<Result<Answer>> {
+    fn compare_link(
+        &self,
+        link: &HardLink,
+        found: &AttrsReply,
+        target: &AttrsReply,
+    ) -> Option<Result<Answer>> {
         let entry = &*link.entry;
         if let Err(error) = self.check(entry) {
             return Some(Err(error));
@@ -147,8 +152,8 @@ impl SftpSink {
             Some(now) if self.options.links_by_metadata() && may_be_one_file(now, target) => {
                 Some(Ok(Answer::Same))
             }
-            Some(_) if self.options.ignore_existing => Some(Ok(Answer::Left(Left::Exists))),
-            None if self.options.existing => Some(Ok(Answer::Left(Left::Missing))),
+            Some(_) if self.options.ignore_existing => Some(Ok(Answer::Left(SkipReason::Exists))),
+            None if self.options.existing => Some(Ok(Answer::Left(SkipReason::Missing))),
             now if self.options.dry_run => Some(Ok(Answer::Made(self.link_changes(link, now.as_ref())))),
             _ => None,
         }
@@ -164,7 +169,7 @@ struct PendingLink<'a> {
     changes: Changes,
 }
 
-type Found = Result<Option<packet::Attrs>, Fault>;
+type AttrsReply = Result<Option<packet::Attrs>, Fault>;
 
 impl Sink for SftpSink {
     fn caps(&self) -> SinkCaps {
@@ -251,13 +256,13 @@ impl Sink for SftpSink {
             self.dirs.finish(&|entries| {
                 let paths: Vec<RelPath> = entries.iter().map(|entry| entry.path.clone()).collect();
                 let found = self.tree.look(&paths)?.found;
-                let changes: Vec<Change<'_>> = entries
+                let changes: Vec<MetaChange<'_>> = entries
                     .iter()
                     .zip(found)
                     .filter_map(|(entry, found)| {
                         let now = found.ok()??;
                         let wish = self.wish_of_dir(entry, &now);
-                        let change = Change { entry, wish, now: Some(now) };
+                        let change = MetaChange { entry, wish, now: Some(now) };
                         (!wish.is_met_by(&now, entry)).then_some(change)
                     })
                     .collect();

@@ -7,8 +7,8 @@ use haul_core::digest::SliceHasher;
 use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, Result, SLICE_LEN, SliceData};
 
 use super::conn::Conn;
-use super::meta::{self, Asked, Wish};
-use super::packet::{self, Request};
+use super::meta::{self, MetaRequests, Wish};
+use super::packet::{self, SftpRequest};
 use super::pipeline::Pipeline;
 use super::read::{ask_for, take_answers};
 use super::reply::Fault;
@@ -33,18 +33,18 @@ pub(super) fn write(sink: &SftpSink, conn: &Conn, files: &[Small<'_>]) -> Vec<Re
 }
 
 /// A file that is being staged.
-struct Staged<'a, 'b> {
+struct StagedSmallFile<'a, 'b> {
     file: &'a Small<'b>,
     part: StagedName<'a>,
     handle: Vec<u8>,
     wish: Wish,
-    asked: Option<Asked>,
+    asked: Option<MetaRequests>,
 }
 
 fn write_some(sink: &SftpSink, conn: &Conn, files: &[Small<'_>]) -> Vec<Result<Outcome>> {
     let opened = open(sink, conn, files);
     let mut pipeline = Pipeline::new(conn);
-    let mut staged: Vec<Result<Staged<'_, '_>>> = Vec::with_capacity(files.len());
+    let mut staged: Vec<Result<StagedSmallFile<'_, '_>>> = Vec::with_capacity(files.len());
     let turn = conn.turn();
     for one in opened {
         staged.push(one.map(|mut one| {
@@ -55,12 +55,12 @@ fn write_some(sink: &SftpSink, conn: &Conn, files: &[Small<'_>]) -> Vec<Result<O
             let size = hole.then_some(file.entry.len);
             one.asked = Some(meta::ask_file(&mut pipeline, handle, &one.wish, size));
             if sink.options.durable && conn.server.fsync {
-                pipeline.ask(&Request::Fsync { handle });
+                pipeline.ask(&SftpRequest::Fsync { handle });
             }
             if sink.options.verify_disk {
                 ask_for(&mut pipeline, handle, 0, file.entry.len, conn.server.max_read);
             } else {
-                pipeline.ask(&Request::Close { handle });
+                pipeline.ask(&SftpRequest::Close { handle });
             }
             one
         }));
@@ -78,7 +78,7 @@ fn modes_there(sink: &SftpSink, conn: &Conn, files: &[Small<'_>]) -> Vec<Result<
     }
     let mut pipeline = Pipeline::new(conn);
     for file in files {
-        pipeline.ask(&Request::Lstat { path: &sink.tree.remote(&file.entry.path) });
+        pipeline.ask(&SftpRequest::Lstat { path: &sink.tree.remote(&file.entry.path) });
     }
     let mut modes = Vec::with_capacity(files.len());
     for file in files {
@@ -92,7 +92,11 @@ fn modes_there(sink: &SftpSink, conn: &Conn, files: &[Small<'_>]) -> Vec<Result<
 }
 
 /// Creates a staged file for each.
-fn open<'a, 'b>(sink: &'a SftpSink, conn: &Conn, files: &'a [Small<'b>]) -> Vec<Result<Staged<'a, 'b>>> {
+fn open<'a, 'b>(
+    sink: &'a SftpSink,
+    conn: &Conn,
+    files: &'a [Small<'b>],
+) -> Vec<Result<StagedSmallFile<'a, 'b>>> {
     let back = if sink.options.verify_disk { packet::READ } else { 0 };
     let flags = packet::WRITE | packet::CREATE | packet::EXCLUSIVE | back;
     let there = modes_there(sink, conn, files);
@@ -105,7 +109,7 @@ fn open<'a, 'b>(sink: &'a SftpSink, conn: &Conn, files: &'a [Small<'b>]) -> Vec<
     let mut parts = Vec::with_capacity(files.len());
     for (file, mode) in files.iter().zip(&modes) {
         let part = sink.stage(&file.entry.path);
-        pipeline.ask(&Request::Open { path: part.remote(), flags, mode: *mode });
+        pipeline.ask(&SftpRequest::Open { path: part.remote(), flags, mode: *mode });
         parts.push(part);
     }
     let mut handles: Vec<Result<Vec<u8>, Fault>> =
@@ -116,7 +120,7 @@ fn open<'a, 'b>(sink: &'a SftpSink, conn: &Conn, files: &'a [Small<'b>]) -> Vec<
     let locked: Vec<_> = locked.map(|(file, _)| &file.entry.path).collect();
     if !locked.is_empty() && sink.tree.unlock(conn, locked).is_ok() {
         for ((part, mode), _) in parts.iter().zip(&modes).zip(&handles).filter(|(_, handle)| denied(handle)) {
-            pipeline.ask(&Request::Open { path: part.remote(), flags, mode: *mode });
+            pipeline.ask(&SftpRequest::Open { path: part.remote(), flags, mode: *mode });
         }
         for handle in handles.iter_mut().filter(|handle| denied(handle)) {
             *handle = pipeline.next_reply().handle();
@@ -127,10 +131,10 @@ fn open<'a, 'b>(sink: &'a SftpSink, conn: &Conn, files: &'a [Small<'b>]) -> Vec<
         opened.push(match (handle, there) {
             (Ok(handle), Ok(there)) => {
                 let wish = Wish::of(&sink.options.preserve, file.entry).replacing(there);
-                Ok(Staged { file, part, handle, wish, asked: None })
+                Ok(StagedSmallFile { file, part, handle, wish, asked: None })
             }
             (Ok(handle), Err(error)) => {
-                pipeline.ask(&Request::Close { handle: &handle });
+                pipeline.ask(&SftpRequest::Close { handle: &handle });
                 let _closed = pipeline.next_reply();
                 Err(error)
             }
@@ -177,8 +181,8 @@ fn check<'a, 'b>(
     sink: &SftpSink,
     conn: &Conn,
     pipeline: &mut Pipeline<'_>,
-    staged: Vec<Result<Staged<'a, 'b>>>,
-) -> Vec<Result<(Staged<'a, 'b>, bool)>> {
+    staged: Vec<Result<StagedSmallFile<'a, 'b>>>,
+) -> Vec<Result<(StagedSmallFile<'a, 'b>, bool)>> {
     let mut taken = Vec::with_capacity(staged.len());
     for one in staged {
         taken.push(one.map(|one| {
@@ -188,7 +192,7 @@ fn check<'a, 'b>(
     }
     let read_back = sink.options.verify_disk;
     for (one, _) in taken.iter().flatten().filter(|_| read_back) {
-        pipeline.ask(&Request::Close { handle: &one.handle });
+        pipeline.ask(&SftpRequest::Close { handle: &one.handle });
     }
     let mut checked = Vec::with_capacity(taken.len());
     for one in taken {
@@ -203,7 +207,12 @@ fn check<'a, 'b>(
 }
 
 /// Takes the answers for one file. Returns whether its owner is right.
-fn take(sink: &SftpSink, conn: &Conn, pipeline: &mut Pipeline<'_>, one: &Staged<'_, '_>) -> Result<bool> {
+fn take(
+    sink: &SftpSink,
+    conn: &Conn,
+    pipeline: &mut Pipeline<'_>,
+    one: &StagedSmallFile<'_, '_>,
+) -> Result<bool> {
     let entry = one.file.entry;
     let written = take_writes(pipeline, writes(conn, one.file.data));
     let owned = match &one.asked {
@@ -248,7 +257,7 @@ pub(super) fn gave_back_other(sink: &SftpSink, entry: &Entry) -> Error {
 fn publish(
     sink: &SftpSink,
     conn: &Conn,
-    checked: Vec<Result<(Staged<'_, '_>, bool)>>,
+    checked: Vec<Result<(StagedSmallFile<'_, '_>, bool)>>,
 ) -> Vec<Result<Outcome>> {
     let mut pipeline = Pipeline::new(conn);
     let mut late = Vec::with_capacity(checked.len());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_core::filter::Above;
+use haul_core::filter::RulesAbove;
 use haul_core::source::{ScanVisit, removes_no_targets};
 use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Sha256, Source, SourceCaps};
 use haul_ends::server_tree::ServerTree;
@@ -39,7 +39,7 @@ impl Source for SftpSource {
         self.tree.entries_at(paths)
     }
 
-    fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
+    fn above(&self, names: &[Vec<u8>]) -> Result<RulesAbove> {
         self.tree.rules_above(names)
     }
 

@@ -14,8 +14,8 @@ use haul_ends::staged_names::{StagedNames, stale};
 use super::conn::Conn;
 use super::large_file::LargeFiles;
 use super::listing::list;
-use super::meta::{self, Change, Wish};
-use super::packet::{self, Attrs, Request};
+use super::meta::{self, MetaChange, Wish};
+use super::packet::{self, Attrs, SftpRequest};
 use super::pipeline::Pipeline;
 use super::reply::{Fault, unless_lost};
 use super::tree::{Tree, is_dir};
@@ -116,10 +116,10 @@ impl SftpSink {
     pub(super) fn ask_publish(&self, pipeline: &mut Pipeline<'_>, conn: &Conn, from: &[u8], to: &RelPath) {
         let to = &self.tree.remote(to);
         if conn.server.posix_rename {
-            pipeline.ask(&Request::PosixRename { from, to });
+            pipeline.ask(&SftpRequest::PosixRename { from, to });
         } else {
-            pipeline.ask(&Request::Remove { path: to });
-            pipeline.ask(&Request::Rename { from, to });
+            pipeline.ask(&SftpRequest::Remove { path: to });
+            pipeline.ask(&SftpRequest::Rename { from, to });
         }
     }
 
@@ -156,7 +156,7 @@ impl SftpSink {
         Wish { mode: wish.mode.or(now.mode.map(|mode| mode & entry.mode & 0o7777)), ..wish }
     }
 
-    pub(super) fn set_all(&self, changes: &[Change<'_>]) -> Result<Vec<Option<bool>>> {
+    pub(super) fn set_all(&self, changes: &[MetaChange<'_>]) -> Result<Vec<Option<bool>>> {
         let mut changed = Vec::with_capacity(changes.len());
         for changes in changes.chunks(SET_AT_ONCE) {
             changed.extend(meta::set_all(&self.tree, &self.notes, &self.options, changes)?);
@@ -181,7 +181,7 @@ impl SftpSink {
     pub(super) fn remove_all(&self, paths: &[Vec<u8>]) -> Result<()> {
         self.tree.pool().on_one(|conn| {
             let mut pipeline = Pipeline::new(conn);
-            paths.iter().for_each(|path| pipeline.ask(&Request::Remove { path }));
+            paths.iter().for_each(|path| pipeline.ask(&SftpRequest::Remove { path }));
             while let Some(reply) = pipeline.next() {
                 let _refused = unless_lost(reply.ok())?;
             }

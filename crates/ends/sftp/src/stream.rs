@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use haul_core::{Entry, ErrorKind, Outcome, Result, SLICE_LEN, Slice, SliceData};
 
-use haul_ends::large_file::Journal;
+use haul_ends::large_file::ServerJournal;
 
-use super::large_file::{LargeFile, Progress};
+use super::large_file::{LargeFile, LargeFileProgress};
 use super::state::SftpSink;
 
 /// Counts a slice as written if the staged file of the stream has it from an interrupted run.
@@ -35,7 +35,7 @@ pub(super) fn compare(
 /// first: haul does not read the content back, so no record may outlive its content. The next record begins a new
 /// journal, with the slices of this stream that have a proof.
 pub(super) fn will_differ(sink: &SftpSink, large: &LargeFile, slice: Slice) -> Result<()> {
-    let opening = |progress: &mut Progress| progress.is_journal_busy();
+    let opening = |progress: &mut LargeFileProgress| progress.is_journal_busy();
     {
         let mut progress = large.opened.wait_while(large.lock(), opening);
         if !progress.found.contains_key(&slice.index) || !progress.records_found {
@@ -46,11 +46,11 @@ pub(super) fn will_differ(sink: &SftpSink, large: &LargeFile, slice: Slice) -> R
         records.retain(|(index, _)| progress.proof.has(*index));
         (progress.records, progress.recorded) = (records, 0);
         // Nobody else may write a journal meanwhile.
-        progress.journal = Journal::Busy;
+        progress.journal = ServerJournal::Busy;
     }
     let removed = sink.remove_all(slice::from_ref(&large.journal));
     let mut progress = large.lock();
-    progress.journal = Journal::Closed;
+    progress.journal = ServerJournal::Closed;
     // A failed removal is tried again with the slice.
     progress.records_found = removed.is_err();
     drop(progress);

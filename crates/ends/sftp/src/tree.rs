@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use haul_core::{Error, ErrorKind, Links, Place, PlaceRoot, RelPath, Result, Side};
 
 use super::conn::Conn;
-use super::packet::{self, Attrs, Request};
+use super::packet::{self, Attrs, SftpRequest};
 use super::pipeline::{Pipeline, ask_one};
 use super::pool::Pool;
 use super::reply::{Fault, unless_lost};
@@ -158,8 +158,8 @@ impl Tree {
         for dir in &above {
             let path = &self.remote(dir)[..];
             pipeline.ask(&match self.links {
-                Links::Kept => Request::Lstat { path },
-                Links::Followed => Request::Stat { path },
+                Links::Kept => SftpRequest::Lstat { path },
+                Links::Followed => SftpRequest::Stat { path },
             });
         }
         // Outermost first, as nothing exists below an entry that is no directory.
@@ -175,7 +175,7 @@ impl Tree {
         let reachable = |path: &RelPath| path.parent().is_none_or(|parent| !lacking.contains_key(&parent));
         let mut pipeline = Pipeline::new(conn);
         for path in paths.iter().filter(|path| reachable(path)) {
-            pipeline.ask(&Request::Lstat { path: &self.remote(path) });
+            pipeline.ask(&SftpRequest::Lstat { path: &self.remote(path) });
         }
         let mut found = Vec::with_capacity(paths.len());
         for path in paths {
@@ -225,10 +225,10 @@ impl Tree {
             for (dir, in_the_way) in dirs {
                 let path = &self.remote(dir)[..];
                 if *in_the_way {
-                    pipeline.ask(&Request::Remove { path });
+                    pipeline.ask(&SftpRequest::Remove { path });
                 }
-                pipeline.ask(&Request::Mkdir { path, mode: mode(dir) });
-                pipeline.ask(&Request::Lstat { path });
+                pipeline.ask(&SftpRequest::Mkdir { path, mode: mode(dir) });
+                pipeline.ask(&SftpRequest::Lstat { path });
             }
             let mut failed = HashMap::new();
             for (dir, in_the_way) in dirs {
@@ -261,15 +261,15 @@ impl Tree {
         }
         let mut ends: Vec<usize> = (1..self.dir.len()).filter(|at| self.dir[*at] == b'/').collect();
         ends.push(self.dir.len());
-        if ask_one(conn, &Request::Stat { path: &self.dir }).attrs().is_ok_and(|attrs| is_dir(&attrs)) {
+        if ask_one(conn, &SftpRequest::Stat { path: &self.dir }).attrs().is_ok_and(|attrs| is_dir(&attrs)) {
             self.based.store(true, Ordering::Relaxed);
             return Ok(());
         }
         let mut pipeline = Pipeline::new(conn);
         for end in &ends {
-            pipeline.ask(&Request::Mkdir { path: &self.dir[..*end], mode: 0o755 });
+            pipeline.ask(&SftpRequest::Mkdir { path: &self.dir[..*end], mode: 0o755 });
         }
-        pipeline.ask(&Request::Stat { path: &self.dir });
+        pipeline.ask(&SftpRequest::Stat { path: &self.dir });
         let mut made = Ok(());
         for _ in &ends {
             made = pipeline.next_reply().ok();
@@ -301,7 +301,7 @@ impl Tree {
             }
         }
         let mut pipeline = Pipeline::new(conn);
-        dirs.iter().for_each(|dir| pipeline.ask(&Request::Lstat { path: &self.remote(dir) }));
+        dirs.iter().for_each(|dir| pipeline.ask(&SftpRequest::Lstat { path: &self.remote(dir) }));
         let mut locked = Vec::new();
         for dir in &dirs {
             if let Ok(Attrs { mode: Some(mode), .. }) = unless_lost(pipeline.next_reply().attrs())?
@@ -313,7 +313,7 @@ impl Tree {
         }
         for (dir, mode) in &locked {
             let attrs = Attrs { mode: Some(*mode), ..Attrs::default() };
-            pipeline.ask(&Request::Setstat { path: &self.remote(dir), attrs });
+            pipeline.ask(&SftpRequest::Setstat { path: &self.remote(dir), attrs });
         }
         for _ in locked {
             let _refused = unless_lost(pipeline.next_reply().ok())?;
@@ -326,7 +326,7 @@ impl Tree {
         if !conn.server.statvfs {
             return None;
         }
-        let reported = ask_one(conn, &Request::Statvfs { path: &self.dir }).extended().ok()?;
+        let reported = ask_one(conn, &SftpRequest::Statvfs { path: &self.dir }).extended().ok()?;
         // f_bsize, f_frsize, f_blocks, f_bfree, f_bavail, f_files, f_ffree, f_favail …
         let [_, unit, _, _, free, files, _, free_files] = packet::decode_numbers::<8>(&reported).ok()?;
         // File systems that allocate inodes on demand report that they have none.
@@ -376,7 +376,7 @@ fn absolute(pool: &Pool, path: &[u8], side: Side) -> Result<Vec<u8>> {
         Some([]) => Ok(below_home(b"")),
         Some([b'/', rest @ ..]) => Ok(below_home(rest)),
         Some(_) if server.expand_path => pool.on_one(|conn| {
-            ask_one(conn, &Request::ExpandPath { path })
+            ask_one(conn, &SftpRequest::ExpandPath { path })
                 .name()
                 .map_err(|fault| error(side, "find", path, fault))
         }),
@@ -388,7 +388,7 @@ fn absolute(pool: &Pool, path: &[u8], side: Side) -> Result<Vec<u8>> {
 }
 
 fn leads_to_dir(pool: &Pool, path: &[u8], side: Side) -> Result<bool> {
-    pool.on_one(|conn| match ask_one(conn, &Request::Stat { path }).attrs() {
+    pool.on_one(|conn| match ask_one(conn, &SftpRequest::Stat { path }).attrs() {
         Ok(attrs) => Ok(is_dir(&attrs)),
         Err(fault) if fault.is_missing() => Ok(false),
         Err(fault) => Err(error(side, "look at", path, fault)),

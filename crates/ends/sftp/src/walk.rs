@@ -11,10 +11,10 @@ use haul_core::{Error, ErrorKind, Failure, RelPath, Result, Retry, ScanBatch, Sc
 use haul_ends::walk::Lister;
 
 use super::conn::Conn;
-use super::entries::{Found, complete};
+use super::entries::{FollowedEntry, complete};
 use super::lineage::Lineage;
 use super::listing::{SIDE_BY_SIDE, list};
-use super::packet::{Attrs, Names, Request};
+use super::packet::{Attrs, DirNames, SftpRequest};
 use super::pipeline::Pipeline;
 use super::reply::{lost, unless_lost};
 use super::tree::Tree;
@@ -26,9 +26,9 @@ const THREADS: usize = 4;
 const REMEMBERED: usize = 1 << 20;
 
 /// Where a directory is, if links are followed.
-type Place = Option<Arc<Lineage>>;
-type Walk<'a> = haul_ends::walk::Walk<'a, Tree, Place>;
-type Folder = haul_ends::walk::Folder<Place>;
+type WalkLineage = Option<Arc<Lineage>>;
+type Walk<'a> = haul_ends::walk::Walk<'a, Tree, WalkLineage>;
+type Folder = haul_ends::walk::Folder<WalkLineage>;
 
 /// Walks below the root of `tree`.
 pub(super) fn walk(tree: &Tree, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
@@ -50,7 +50,7 @@ pub(super) fn walk(tree: &Tree, options: &ScanOptions, visit: ScanVisit<'_>) -> 
 }
 
 /// Where a start is, if links are followed: any directory above it may be a link.
-fn place_of_start(tree: &Tree, start: &RelPath) -> Result<Result<Place>> {
+fn place_of_start(tree: &Tree, start: &RelPath) -> Result<Result<WalkLineage>> {
     if !tree.links.are_followed() {
         return Ok(Ok(None));
     }
@@ -77,11 +77,16 @@ fn place_of_start(tree: &Tree, start: &RelPath) -> Result<Result<Place>> {
 }
 
 /// Where the directories of `found` are, which lie in one directory at `above`. One result for each directory.
-fn places(tree: &Tree, conn: &Conn, above: &Place, found: &[&Found]) -> Result<Vec<Result<Place>>> {
+fn places(
+    tree: &Tree,
+    conn: &Conn,
+    above: &WalkLineage,
+    found: &[&FollowedEntry],
+) -> Result<Vec<Result<WalkLineage>>> {
     let Some(above) = above else { return Ok(found.iter().map(|_| Ok(None)).collect()) };
     let linked = found.iter().filter(|found| found.followed).map(|found| found.entry.path.clone());
     let mut reals = real_paths(tree, conn, &linked.collect::<Vec<_>>())?.into_iter();
-    let lineage = |found: &&Found| {
+    let lineage = |found: &&FollowedEntry| {
         let path = &found.entry.path;
         let own_ancestor = || own_ancestor(tree, path);
         if !found.followed {
@@ -146,7 +151,7 @@ fn list_all(walk: &Walk<'_>, dirs: &[Folder], batch: &mut ScanBatch) -> Result<(
 }
 
 /// Takes the names of a part of a listing.
-fn take(walk: &Walk<'_>, conn: &Conn, folder: &Folder, names: Names, batch: &mut ScanBatch) -> Result<()> {
+fn take(walk: &Walk<'_>, conn: &Conn, folder: &Folder, names: DirNames, batch: &mut ScanBatch) -> Result<()> {
     let parent = &folder.path;
     let mut found: Vec<(RelPath, Attrs)> = Vec::with_capacity(names.len());
     for (name, attrs) in names {
@@ -168,11 +173,11 @@ fn take(walk: &Walk<'_>, conn: &Conn, folder: &Folder, names: Names, batch: &mut
     }
     let completed = complete(walk.tree, conn, found)?;
     let dirs = completed.iter().filter_map(|(_, found)| found.as_ref().ok()?.as_ref());
-    let dirs: Vec<&Found> = dirs.filter(|found| walk.lists(folder, &found.entry)).collect();
+    let dirs: Vec<&FollowedEntry> = dirs.filter(|found| walk.lists(folder, &found.entry)).collect();
     let mut places = places(walk.tree, conn, &folder.place, &dirs)?.into_iter();
     for (path, found) in completed {
         match found {
-            Ok(Some(Found { entry, .. })) => {
+            Ok(Some(FollowedEntry { entry, .. })) => {
                 walk.found(folder, entry, || places.next().unwrap_or(Ok(None)), batch);
             }
             // It was removed since it was listed.
@@ -190,7 +195,7 @@ fn own_ancestor(tree: &Tree, path: &RelPath) -> Error {
 /// The paths of directories at the server without links: one result for each, in order.
 fn real_paths(tree: &Tree, conn: &Conn, paths: &[RelPath]) -> Result<Vec<Result<Vec<u8>>>> {
     let mut pipeline = Pipeline::new(conn);
-    paths.iter().for_each(|path| pipeline.ask(&Request::Realpath { path: &tree.remote(path) }));
+    paths.iter().for_each(|path| pipeline.ask(&SftpRequest::Realpath { path: &tree.remote(path) }));
     let mut reals = Vec::with_capacity(paths.len());
     for path in paths {
         let real = unless_lost(pipeline.next_reply().name())?;

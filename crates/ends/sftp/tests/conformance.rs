@@ -8,7 +8,7 @@ use haul_core::BufferPool;
 use haul_core::location::SshHost;
 use haul_sftp::{Limits, Sftp};
 use haul_ssh::SshConfig;
-use haul_testkit::conformance::{End, Keeps, OnDisk, Subject};
+use haul_testkit::conformance::{Keeps, OnDisk, Subject, TestedEnd};
 use haul_testkit::sshd::sftp_server;
 use haul_testkit::write_program;
 
@@ -37,8 +37,8 @@ fn keeps() -> Keeps {
     }
 }
 
-fn sftp() -> End {
-    End::new("sftp", keeps(), || {
+fn sftp() -> TestedEnd {
+    TestedEnd::new("sftp", keeps(), || {
         let world = OnDisk::new();
         let session = connect(&world);
         let at = world.place();

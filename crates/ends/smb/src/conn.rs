@@ -14,10 +14,10 @@ use smb2::types::{Command, Dialect, TreeId};
 use smb2::{CompoundOp, Session};
 
 use super::greeting;
-use super::login::Login;
+use super::login::ShareLogin;
 use super::reply::Replies;
 use super::runtime::runtime;
-use super::step::Step;
+use super::step::ChainStep;
 
 /// The usual port.
 const PORT: u16 = 445;
@@ -47,7 +47,7 @@ impl Conn {
     ///
     /// # Errors
     /// `Unreachable`: with [`Retry::Again`] if haul could not reach the server, else with the refusal as the cause.
-    pub(super) async fn open(login: &Login) -> Result<Self> {
+    pub(super) async fn open(login: &ShareLogin) -> Result<Self> {
         let host = &login.server.host;
         let port = login.server.port.unwrap_or(PORT);
         let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
@@ -95,7 +95,7 @@ impl Conn {
     ///
     /// # Errors
     /// If the connection is of no use any more.
-    pub(super) async fn run(&self, chain: &[Step], timeout: Duration) -> Result<Replies, smb2::Error> {
+    pub(super) async fn run(&self, chain: &[ChainStep], timeout: Duration) -> Result<Replies, smb2::Error> {
         let ops: Vec<CompoundOp<'_>> = chain.iter().map(|step| step.op(self.tree)).collect();
         let begun = Instant::now();
         let frames = loop {
@@ -113,20 +113,20 @@ impl Conn {
     }
 
     /// A server may leave out the end of a chain after an error.
-    async fn close_handles_that_stayed_open(&self, chain: &[Step], replies: &Replies) {
+    async fn close_handles_that_stayed_open(&self, chain: &[ChainStep], replies: &Replies) {
         let closes = chain.len() > 1 && chain.last().is_some_and(|step| step.command == Command::Close);
         if closes
             && replies.ok(chain.len() - 1).is_err()
             && let Ok(opened) = replies.opened()
         {
-            let close = Step::close_of(opened.file_id);
+            let close = ChainStep::close_of(opened.file_id);
             let _closed = self.wire.execute_compound(&[close.op(self.tree)]).await;
         }
     }
 }
 
 /// Closes a handle without waiting.
-pub(super) fn close_later(conn: &Arc<Conn>, close: Step) {
+pub(super) fn close_later(conn: &Arc<Conn>, close: ChainStep) {
     let conn = Arc::clone(conn);
     // Without a runtime there is no connection.
     let Ok(runtime) = runtime() else { return };
@@ -135,7 +135,7 @@ pub(super) fn close_later(conn: &Arc<Conn>, close: Step) {
     });
 }
 
-fn encrypt(login: &Login, wire: &mut Connection, session: &Session) -> Result<()> {
+fn encrypt(login: &ShareLogin, wire: &mut Connection, session: &Session) -> Result<()> {
     if wire.should_encrypt() {
         return Ok(());
     }
@@ -155,7 +155,7 @@ fn encrypt(login: &Login, wire: &mut Connection, session: &Session) -> Result<()
     }
 }
 
-async fn connect_tree(login: &Login, wire: &mut Connection, session: &Session) -> Result<TreeId> {
+async fn connect_tree(login: &ShareLogin, wire: &mut Connection, session: &Session) -> Result<TreeId> {
     let path = format!("\\\\{}\\{}", login.server.host, login.server.share);
     let request = TreeConnectRequest { flags: TreeConnectRequestFlags::default(), path };
     let answer = wire.execute(Command::TreeConnect, &request, None).await;
@@ -184,16 +184,16 @@ async fn connect_tree(login: &Login, wire: &mut Connection, session: &Session) -
     frame.header.tree_id.ok_or_else(|| lost(login, "the server did not name the tree"))
 }
 
-fn refused(login: &Login, operation: &str, cause: &str) -> Error {
+fn refused(login: &ShareLogin, operation: &str, cause: &str) -> Error {
     Error::new(ErrorKind::Unreachable, Side::Wire, operation, cause).on(login.server.to_string())
 }
 
 /// The error of a connection that is lost, or cannot be opened now.
-pub(super) fn lost(login: &Login, cause: &str) -> Error {
+pub(super) fn lost(login: &ShareLogin, cause: &str) -> Error {
     refused(login, "reach", cause).with_retry(Retry::Again)
 }
 
-fn no_answer(login: &Login, error: &smb2::Error) -> Error {
+fn no_answer(login: &ShareLogin, error: &smb2::Error) -> Error {
     let cause = match error {
         smb2::Error::ConnectFailed { attempts, .. } => {
             let refuses = |kind| kind == Some(std::io::ErrorKind::ConnectionRefused);
@@ -209,13 +209,13 @@ fn no_answer(login: &Login, error: &smb2::Error) -> Error {
     lost(login, &cause).with_hint("is it the right host, and does a firewall let port 445 through?")
 }
 
-fn not_negotiated(login: &Login, error: &smb2::Error) -> Error {
+fn not_negotiated(login: &ShareLogin, error: &smb2::Error) -> Error {
     let cause = format!("the server does not agree to SMB 2 or 3 ({error})");
     lost(login, &cause)
         .with_hint("a server that speaks SMB 1 only has to be upgraded: haul does not speak it")
 }
 
-fn not_logged_in(login: &Login, error: &smb2::Error) -> Error {
+fn not_logged_in(login: &ShareLogin, error: &smb2::Error) -> Error {
     let denied = |cause: &str| refused(login, "log in to", cause);
     match error {
         smb2::Error::Protocol { status, .. } => match *status {

@@ -10,7 +10,7 @@ use haul_ends::cache::Cache;
 use haul_ends::folded_names::{FoldedNames, folded};
 
 use super::attrs::Attrs;
-use super::listing::Listing;
+use super::listing::FolderListing;
 use super::reply::Fault;
 use super::tree::Tree;
 
@@ -23,14 +23,14 @@ const KNOWN: usize = 64 * 1024;
 
 /// The names of a directory.
 #[derive(Default)]
-struct Names {
+struct ListedNames {
     /// `None`: this run has changed the entry since.
     exact: HashMap<Vec<u8>, Option<Attrs>>,
     /// The hashes of the names without their case.
     folded: HashSet<u64>,
 }
 
-impl Names {
+impl ListedNames {
     /// Returns whether the name is new.
     fn put(&mut self, name: Vec<u8>, attrs: Option<Attrs>) -> bool {
         self.folded.insert(folded(&name));
@@ -40,26 +40,26 @@ impl Names {
 
 /// The known state of the directories of a destination.
 #[derive(Default)]
-pub(super) struct Folders {
+pub(super) struct DestinationFolders {
     /// The names of the source.
     names: FoldedNames,
     /// Whether the server took a name for an entry of another spelling. A share may tell case apart.
     folds: AtomicBool,
     /// Directories in which the server took a name for that of an entry which the source may not have.
     guarded: Mutex<HashSet<RelPath>>,
-    known: Known,
-    listed: Mutex<Listed>,
+    known: KnownFolders,
+    listed: Mutex<ListedFolders>,
 }
 
 #[derive(Default)]
-struct Listed {
+struct ListedFolders {
     /// `None`: the directory has too many names.
-    folders: HashMap<RelPath, Option<Names>>,
+    folders: HashMap<RelPath, Option<ListedNames>>,
     names: usize,
 }
 
-impl Listed {
-    fn put(&mut self, dir: RelPath, names: Option<Names>) {
+impl ListedFolders {
+    fn put(&mut self, dir: RelPath, names: Option<ListedNames>) {
         let count = names.as_ref().map_or(0, |names| names.exact.len()) + 1;
         if self.names + count >= REMEMBERED {
             *self = Self::default();
@@ -70,15 +70,15 @@ impl Listed {
 }
 
 /// Directories that exist.
-struct Known(Mutex<Cache<RelPath, ()>>);
+struct KnownFolders(Mutex<Cache<RelPath, ()>>);
 
-impl Default for Known {
+impl Default for KnownFolders {
     fn default() -> Self {
         Self(Mutex::new(Cache::new(KNOWN)))
     }
 }
 
-impl Folders {
+impl DestinationFolders {
     /// The directory exists.
     pub(super) fn know(&self, dir: &RelPath) {
         self.known.0.lock().put(dir.clone(), ());
@@ -91,7 +91,7 @@ impl Folders {
     /// This run has created the directory: it is empty.
     pub(super) fn made(&self, dir: &RelPath) {
         self.know(dir);
-        self.listed.lock().put(dir.clone(), Some(Names::default()));
+        self.listed.lock().put(dir.clone(), Some(ListedNames::default()));
     }
 
     /// This run changes the entry at `path`, and with it the times of its directory.
@@ -122,14 +122,14 @@ impl Folders {
     }
 
     /// The known state of an entry; `None` if haul has to ask the server.
-    fn seen(&self, path: &RelPath) -> Option<Seen> {
+    fn seen(&self, path: &RelPath) -> Option<SeenName> {
         let listed = self.listed.lock();
         let names = listed.folders.get(&path.parent()?)?.as_ref()?;
         match names.exact.get(path.name()) {
-            Some(Some(attrs)) => Some(Seen::Is(*attrs)),
+            Some(Some(attrs)) => Some(SeenName::Is(*attrs)),
             Some(None) => None,
-            None if names.folded.contains(&folded(path.name())) => Some(Seen::HasOther),
-            None => Some(Seen::Missing),
+            None if names.folded.contains(&folded(path.name())) => Some(SeenName::HasOther),
+            None => Some(SeenName::Missing),
         }
     }
 
@@ -205,9 +205,9 @@ impl Folders {
     /// The entry that the server has or takes for this name.
     pub(super) async fn find(&self, tree: &Tree, path: &RelPath) -> Result<Option<Attrs>, Fault> {
         match self.seen(path) {
-            Some(Seen::Is(attrs)) => Ok(Some(attrs)),
-            Some(Seen::Missing) => Ok(None),
-            Some(Seen::HasOther) | None => self.ask(tree, path).await,
+            Some(SeenName::Is(attrs)) => Ok(Some(attrs)),
+            Some(SeenName::Missing) => Ok(None),
+            Some(SeenName::HasOther) | None => self.ask(tree, path).await,
         }
     }
 
@@ -223,8 +223,8 @@ impl Folders {
     /// An entry, if it has exactly this name.
     async fn find_exact(&self, tree: &Tree, path: &RelPath) -> Result<Option<Attrs>, Fault> {
         match self.seen(path) {
-            Some(Seen::Is(attrs)) => Ok(Some(attrs)),
-            Some(Seen::Missing | Seen::HasOther) => Ok(None),
+            Some(SeenName::Is(attrs)) => Ok(Some(attrs)),
+            Some(SeenName::Missing | SeenName::HasOther) => Ok(None),
             None => tree.find(path).await,
         }
     }
@@ -289,14 +289,14 @@ impl Folders {
 }
 
 /// The state of a name in a listing.
-enum Seen {
+enum SeenName {
     Is(Attrs),
     Missing,
     /// Another name of the directory differs in case alone.
     HasOther,
 }
 
-/// The result of [`Folders::look`].
+/// The result of [`DestinationFolders::look`].
 pub(super) struct Looked {
     /// One result for each name.
     pub(super) found: Vec<Result<Option<Attrs>, Fault>>,
@@ -306,15 +306,15 @@ pub(super) struct Looked {
 
 /// The entries at paths as they are now. A directory of which several are asked for is listed.
 pub(super) fn look_now(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<Option<Attrs>, Fault>>> {
-    let folders = Folders::default();
+    let folders = DestinationFolders::default();
     folders.list_dirs(tree, paths.iter(), LIST_FROM)?;
     tree.smb.all(paths, |path| folders.find_exact(tree, path))
 }
 
 /// All names of a directory; `None` if they are too many.
-async fn names_in(tree: &Tree, dir: &RelPath) -> Result<Option<Names>, Fault> {
-    let mut names = Names::default();
-    let mut listing = Listing::new(tree, dir);
+async fn names_in(tree: &Tree, dir: &RelPath) -> Result<Option<ListedNames>, Fault> {
+    let mut names = ListedNames::default();
+    let mut listing = FolderListing::new(tree, dir);
     loop {
         match listing.next().await {
             Ok(Some(some)) => {
@@ -323,7 +323,7 @@ async fn names_in(tree: &Tree, dir: &RelPath) -> Result<Option<Names>, Fault> {
                 }
             }
             Ok(None) => return Ok(Some(names)),
-            Err(fault) if fault.is_missing() => return Ok(Some(Names::default())),
+            Err(fault) if fault.is_missing() => return Ok(Some(ListedNames::default())),
             Err(fault) => return Err(fault),
         }
         if names.exact.len() >= REMEMBERED {
@@ -339,7 +339,7 @@ pub(super) async fn has_entries(
     dir: &RelPath,
     counts: impl Fn(&[u8]) -> bool,
 ) -> Result<bool, Fault> {
-    let mut listing = Listing::new(tree, dir);
+    let mut listing = FolderListing::new(tree, dir);
     while let Some(names) = listing.next().await? {
         if names.iter().any(|named| counts(&tree.name_from(&named.name))) {
             listing.close();

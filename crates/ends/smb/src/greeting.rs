@@ -17,13 +17,13 @@ const COMMAND: usize = 12;
 const CAPABILITIES: usize = 64 + 8;
 
 /// A connection that keeps the messages of the negotiation.
-struct Wire {
+struct RecordedWire {
     tcp: TcpTransport,
     /// The request and the answer, until they were taken.
     greeting: Mutex<Option<Vec<Vec<u8>>>>,
 }
 
-impl Wire {
+impl RecordedWire {
     fn keep(&self, message: &[u8]) {
         if let Some(greeting) = &mut *self.greeting.lock()
             && greeting.len() < 2
@@ -34,7 +34,7 @@ impl Wire {
 }
 
 #[async_trait]
-impl TransportSend for Wire {
+impl TransportSend for RecordedWire {
     async fn send(&self, data: &[u8]) -> smb2::Result<()> {
         let is_request = data.get(COMMAND..COMMAND + 2) == Some(&[0, 0]) && data.len() > CAPABILITIES;
         if !is_request || self.greeting.lock().is_none() {
@@ -48,7 +48,7 @@ impl TransportSend for Wire {
 }
 
 #[async_trait]
-impl TransportReceive for Wire {
+impl TransportReceive for RecordedWire {
     async fn receive(&self) -> smb2::Result<Vec<u8>> {
         let message = self.tcp.receive().await?;
         self.keep(&message);
@@ -60,22 +60,22 @@ impl TransportReceive for Wire {
     }
 }
 
-/// Connects. The caller must call [`Greeting::negotiate`] of the returned greeting next.
+/// Connects. The caller must call [`NegotiatingConn::negotiate`] of the returned greeting next.
 pub(super) async fn connect(
     address: &str,
     host: &str,
     timeout: Duration,
-) -> smb2::Result<(Connection, Greeting)> {
+) -> smb2::Result<(Connection, NegotiatingConn)> {
     let tcp = TcpTransport::connect(address, timeout).await?;
-    let wire = Arc::new(Wire { tcp, greeting: Mutex::new(Some(Vec::new())) });
+    let wire = Arc::new(RecordedWire { tcp, greeting: Mutex::new(Some(Vec::new())) });
     let conn = Connection::from_transport(Box::new(Arc::clone(&wire)), Box::new(Arc::clone(&wire)), host);
-    Ok((conn, Greeting(wire)))
+    Ok((conn, NegotiatingConn(wire)))
 }
 
 /// A connection that is to be negotiated.
-pub(super) struct Greeting(Arc<Wire>);
+pub(super) struct NegotiatingConn(Arc<RecordedWire>);
 
-impl Greeting {
+impl NegotiatingConn {
     /// Agrees with the server on the dialect and the ciphers.
     pub(super) async fn negotiate(self, conn: &mut Connection) -> smb2::Result<()> {
         conn.negotiate().await?;

@@ -10,8 +10,8 @@ use haul_core::journal::{self, HEADER_LEN, RECORD_LEN};
 use haul_core::{ChainingValue, Error, ErrorKind, Outcome, Result, SLICE_LEN, Slice, SliceData};
 
 use super::attrs::{Attrs, filetime};
-use haul_ends::large_file::Journal;
-use haul_ends::offers::Case;
+use haul_ends::large_file::ServerJournal;
+use haul_ends::offers::PendingOffer;
 
 use super::large_file::{LargeFile, large_file};
 use super::read;
@@ -19,12 +19,15 @@ use super::remove::remove_at;
 use super::reply::Fault;
 use super::small::{check_write, gave_back_other};
 use super::state::SmbSink;
-use super::step::{Kind, Step, WRITE};
+use super::step::{ChainStep, OpenedKind, WRITE};
 
 /// Finds the staged files and journals that interrupted runs left of these files, and returns the slices to keep, as
 /// ranges. Removes staged files and journals without a slice to keep.
-pub(super) fn prepare(sink: &SmbSink, files: &[&Case<'_, Attrs>]) -> Result<Vec<Result<Vec<Range<u32>>>>> {
-    sink.tree.smb.all(files, async |case: &&Case<'_, Attrs>| {
+pub(super) fn prepare(
+    sink: &SmbSink,
+    files: &[&PendingOffer<'_, Attrs>],
+) -> Result<Vec<Result<Vec<Range<u32>>>>> {
+    sink.tree.smb.all(files, async |case: &&PendingOffer<'_, Attrs>| {
         let (entry, replaces) = (&case.offer.entry, case.now.is_some_and(|now| now.is_file()));
         if let Some(large) = sink.large_files.of(entry) {
             return Ok(large.resumable());
@@ -152,8 +155,8 @@ async fn stage(
 ) -> Result<(), Fault> {
     let entry = large.entry();
     let open = || match large.lock().made {
-        true => Step::open(&large.part, Kind::File, WRITE),
-        false => Step::open_or_make(&large.part, WRITE),
+        true => ChainStep::open(&large.part, OpenedKind::File, WRITE),
+        false => ChainStep::open_or_make(&large.part, WRITE),
     };
     let (start, len) = (slice.start(), slice.len_in(entry.len));
     let mut used = 0;
@@ -163,8 +166,8 @@ async fn stage(
         used += extent.len as usize;
         let mut offset = start + u64::from(extent.start);
         for piece in bytes.chunks(sink.tree.smb.server.most()) {
-            let write = Step::write(offset, piece.to_vec(), sink.options.durable);
-            let replies = sink.tree.run(&[open(), write, Step::close()]).await?;
+            let write = ChainStep::write(offset, piece.to_vec(), sink.options.durable);
+            let replies = sink.tree.run(&[open(), write, ChainStep::close()]).await?;
             replies.opened()?;
             large.lock().made = true;
             check_write(&replies, 1, piece.len(), 1)?;
@@ -174,7 +177,7 @@ async fn stage(
     }
     let written = data.extents.last().map_or(0, |extent| u64::from(extent.start) + u64::from(extent.len));
     if written < len {
-        let replies = sink.tree.run(&[open(), Step::set_len(entry.len), Step::close()]).await?;
+        let replies = sink.tree.run(&[open(), ChainStep::set_len(entry.len), ChainStep::close()]).await?;
         replies.all_ok()?;
         large.lock().made = true;
     }
@@ -200,15 +203,15 @@ async fn record(sink: &SmbSink, large: &LargeFile) {
             if progress.is_journal_busy() || progress.finishing || from == count {
                 return;
             }
-            progress.journal = Journal::Busy;
+            progress.journal = ServerJournal::Busy;
             let mut bytes = if from == 0 { header.encode().to_vec() } else { Vec::new() };
             for (index, value) in &progress.records[from..] {
                 bytes.extend(journal::encode_record(header.seed(), *index, value));
             }
             (if from == 0 { 0 } else { HEADER_LEN + from * RECORD_LEN }, bytes, count)
         };
-        let open = Step::open_or_make(&large.journal, WRITE);
-        let chain = [open, Step::write(at as u64, bytes, sink.options.durable), Step::close()];
+        let open = ChainStep::open_or_make(&large.journal, WRITE);
+        let chain = [open, ChainStep::write(at as u64, bytes, sink.options.durable), ChainStep::close()];
         let written = sink.tree.run(&chain).await.is_ok_and(|replies| replies.all_ok().is_ok());
         if has_ended(large, written, count) {
             let _missing = remove_at(&sink.tree, &large.journal).await;
@@ -222,7 +225,7 @@ async fn record(sink: &SmbSink, large: &LargeFile) {
 /// Takes the end of a write to the journal. Returns whether the file was renamed into place meanwhile.
 fn has_ended(large: &LargeFile, written: bool, count: usize) -> bool {
     let mut progress = large.lock();
-    progress.journal = Journal::Closed;
+    progress.journal = ServerJournal::Closed;
     if written {
         progress.recorded = count;
     }

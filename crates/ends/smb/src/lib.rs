@@ -44,5 +44,5 @@ mod step;
 mod tree;
 mod walk;
 
-pub use login::{Credentials, Login};
+pub use login::{ShareCredentials, ShareLogin};
 pub use session::{Limits, Smb};

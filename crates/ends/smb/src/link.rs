@@ -1,13 +1,13 @@
 //! Hard links.
 
 use haul_core::policy::Verdict;
-use haul_core::{Answer, Changes, Compare, Error, HardLink, Left, Result};
+use haul_core::{Answer, Changes, Compare, Error, HardLink, Result, SkipReason};
 
 use super::attrs::Attrs;
 use super::offer::{changes, compared};
 use super::remove::{clear_readonly, remove_at};
 use super::state::SmbSink;
-use super::step::{Kind, SET, Step};
+use super::step::{ChainStep, OpenedKind, SET};
 
 /// Makes a further name of a file.
 pub(super) async fn link(sink: &SmbSink, link: &HardLink) -> Result<Answer> {
@@ -28,8 +28,8 @@ pub(super) async fn link(sink: &SmbSink, link: &HardLink) -> Result<Answer> {
     match now {
         Some(now) if options.compare == Compare::Metadata => return Ok(compared(sink, entry, &now)),
         Some(now) if options.links_by_metadata() && may_be_one_file(&now, &first) => return Ok(Answer::Same),
-        Some(_) if options.ignore_existing => return Ok(Answer::Left(Left::Exists)),
-        None if options.existing => return Ok(Answer::Left(Left::Missing)),
+        Some(_) if options.ignore_existing => return Ok(Answer::Left(SkipReason::Exists)),
+        None if options.existing => return Ok(Answer::Left(SkipReason::Missing)),
         _ if options.dry_run => return Ok(Answer::Made(made)),
         _ => {}
     }
@@ -42,8 +42,11 @@ pub(super) async fn link(sink: &SmbSink, link: &HardLink) -> Result<Answer> {
             clear_readonly(tree, &to).await.map_err(failed)?;
         }
     }
-    let chain =
-        [Step::open(&tree.remote(&link.to)?, Kind::File, SET), Step::link(&to, now.is_some()), Step::close()];
+    let chain = [
+        ChainStep::open(&tree.remote(&link.to)?, OpenedKind::File, SET),
+        ChainStep::link(&to, now.is_some()),
+        ChainStep::close(),
+    ];
     tree.run(&chain).await?.all_ok().map_err(failed)?;
     Ok(Answer::Made(if now.is_some() { made } else { Changes::NEW }))
 }

@@ -8,9 +8,9 @@ use haul_core::{RelPath, Result, Retry};
 use smb2::types::FileId;
 
 use super::conn::{Conn, close_later};
-use super::named::{Named, parse};
+use super::named::{FolderEntry, parse};
 use super::reply::{Fault, Replies};
-use super::step::{Kind, LIST, Step};
+use super::step::{ChainStep, LIST, OpenedKind};
 use super::tree::Tree;
 
 /// The most bytes of one answer.
@@ -22,7 +22,7 @@ const REPEATS: u32 = 4;
 const REMEMBERED: usize = 1 << 20;
 
 /// A directory that is being listed. No name is told twice.
-pub(super) struct Listing<'a> {
+pub(super) struct FolderListing<'a> {
     tree: &'a Tree,
     dir: &'a RelPath,
     open: Option<(Arc<Conn>, FileId)>,
@@ -33,14 +33,14 @@ pub(super) struct Listing<'a> {
     ended: bool,
 }
 
-impl<'a> Listing<'a> {
+impl<'a> FolderListing<'a> {
     pub(super) fn new(tree: &'a Tree, dir: &'a RelPath) -> Self {
         let (told, hasher) = (HashSet::new(), RandomState::new());
         Self { tree, dir, open: None, told, hasher, repeats: 0, ended: false }
     }
 
     /// The next names; `None` if there are no more.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<Named>>, Fault> {
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<FolderEntry>>, Fault> {
         while !self.ended {
             let mut names = match self.ask().await {
                 Ok(names) => names,
@@ -70,29 +70,29 @@ impl<'a> Listing<'a> {
     }
 
     /// Asks for some names. A small directory is listed in one frame: the second answer is that there are no more.
-    async fn ask(&mut self) -> Result<Vec<Named>, Fault> {
+    async fn ask(&mut self) -> Result<Vec<FolderEntry>, Fault> {
         let server = &self.tree.smb.server;
         let conn = match &self.open {
             Some((conn, _)) => Arc::clone(conn),
             None => server.pick().await?,
         };
         let most = conn.most().min(PAGE) as u32;
-        let second = Step::list(FileId::SENTINEL, "*", most);
+        let second = ChainStep::list(FileId::SENTINEL, "*", most);
         let first = match &self.open {
             Some((_, handle)) => {
-                let replies = server.run_on(&conn, &[Step::list(*handle, "*", most), second]).await?;
+                let replies = server.run_on(&conn, &[ChainStep::list(*handle, "*", most), second]).await?;
                 return self.take(&replies, 0);
             }
-            None => Step::list(FileId::SENTINEL, "*", most),
+            None => ChainStep::list(FileId::SENTINEL, "*", most),
         };
-        let open = Step::open(&self.tree.remote(self.dir)?, Kind::Dir, LIST);
+        let open = ChainStep::open(&self.tree.remote(self.dir)?, OpenedKind::Dir, LIST);
         let replies = server.run_on(&conn, &[open, first, second]).await?;
         self.open = Some((conn, replies.opened()?.file_id));
         self.take(&replies, 1)
     }
 
     /// Takes two answers.
-    fn take(&mut self, replies: &Replies, first: usize) -> Result<Vec<Named>, Fault> {
+    fn take(&mut self, replies: &Replies, first: usize) -> Result<Vec<FolderEntry>, Fault> {
         let mut all = Vec::new();
         for at in [first, first + 1] {
             match replies.names(at)? {
@@ -110,7 +110,7 @@ impl<'a> Listing<'a> {
     pub(super) fn close(&mut self) {
         self.ended = true;
         if let Some((conn, handle)) = self.open.take() {
-            close_later(&conn, Step::close_of(handle));
+            close_later(&conn, ChainStep::close_of(handle));
         }
     }
 }

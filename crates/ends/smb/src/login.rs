@@ -7,7 +7,7 @@ use haul_core::location::SmbServer;
 
 /// The user and the password of a share.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Credentials {
+pub struct ShareCredentials {
     /// The user.
     pub user: Option<String>,
     /// The domain or workgroup; empty if the server knows the user without one.
@@ -16,7 +16,7 @@ pub struct Credentials {
     pub password: Option<String>,
 }
 
-impl fmt::Debug for Credentials {
+impl fmt::Debug for ShareCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let password = self.password.as_ref().map(|_| "***");
         f.debug_struct("Credentials")
@@ -27,7 +27,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-impl Credentials {
+impl ShareCredentials {
     /// Reads a file of credentials as mount.cifs(8) has it: lines `username=`, `password=` and `domain=`. Lines with `#`
     /// at their beginning are comments.
     ///
@@ -67,11 +67,11 @@ impl Credentials {
 
 /// A login at a share.
 #[derive(Clone, Debug)]
-pub struct Login {
+pub struct ShareLogin {
     /// The server and the share; user and domain of the location count before those of the credentials.
     pub server: SmbServer,
     /// User and password.
-    pub credentials: Credentials,
+    pub credentials: ShareCredentials,
     /// Whether everything has to be encrypted.
     pub encrypt: bool,
     /// Whether characters that SMB has no place for in names are replaced as mount.cifs(8) replaces them.
@@ -80,7 +80,7 @@ pub struct Login {
     pub timeout: Duration,
 }
 
-impl Login {
+impl ShareLogin {
     pub(super) fn user(&self) -> &str {
         self.server.user.as_deref().or(self.credentials.user.as_deref()).unwrap_or_default()
     }
@@ -106,11 +106,11 @@ mod tests {
     #[test]
     fn a_file_of_credentials_is_read_as_mount_cifs_reads_it() {
         let text = "# for backups\n  username=me\npassword= a,b=c# \n\ndomain=HERE\n";
-        let read = Credentials::parse(text).unwrap();
+        let read = ShareCredentials::parse(text).unwrap();
         assert_eq!(read.user.as_deref(), Some("me"));
         assert_eq!(read.password.as_deref(), Some(" a,b=c# "), "to the end of the line");
         assert_eq!(read.domain.as_deref(), Some("HERE"));
-        let joined = Credentials::parse("user=HERE\\me\npass=x").unwrap();
+        let joined = ShareCredentials::parse("user=HERE\\me\npass=x").unwrap();
         assert_eq!((joined.domain.as_deref(), joined.user.as_deref()), (Some("HERE"), Some("me")));
         assert!(!format!("{read:?}").contains("a,b=c"));
     }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_file_that_is_none_is_refused_without_its_content() {
         for bad in ["secret", "pasword=secret", "password=secret\npass=secret", "user=A\\x\ndomain=secret"] {
-            let why = Credentials::parse(bad).unwrap_err();
+            let why = ShareCredentials::parse(bad).unwrap_err();
             assert!(!why.contains("secret"), "{why}");
         }
     }

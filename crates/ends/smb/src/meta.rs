@@ -1,12 +1,12 @@
 //! Times and attributes, as far as SMB has a place for those of the source.
 
-use haul_core::policy::{Existing, Kind};
+use haul_core::policy::{Existing, ExistingKind};
 use haul_core::{Changes, Entry, Preserve, SinkOptions, Timestamp};
 use haul_ends::metadata_warnings::MetadataWarnings;
 
 use super::attrs::{ARCHIVE, Attrs, HIDDEN, NORMAL, READONLY, SYSTEM, TIME_UNIT, filetime, timestamp};
 use super::entries::{ATTRIBUTES, flags};
-use super::step::Step;
+use super::step::ChainStep;
 
 /// The permission of the owner to write.
 const OWNER_WRITES: u32 = 0o200;
@@ -44,7 +44,7 @@ impl Wish {
     }
 
     /// The command that sets it on a new entry, or on one with these attributes. `None` if there is nothing to set.
-    pub(super) fn step(&self, now: Option<&Attrs>) -> Option<Step> {
+    pub(super) fn step(&self, now: Option<&Attrs>) -> Option<ChainStep> {
         let attributes = match now {
             None if self.flags == 0 => 0,
             None => self.flags | ARCHIVE,
@@ -56,7 +56,8 @@ impl Wish {
             }
         };
         let (accessed, modified) = self.times.unwrap_or_default();
-        (self.times.is_some() || attributes != 0).then(|| Step::set_basic(accessed, modified, attributes))
+        (self.times.is_some() || attributes != 0)
+            .then(|| ChainStep::set_basic(accessed, modified, attributes))
     }
 
     /// How the existing entry differs.
@@ -103,11 +104,11 @@ pub(super) struct SmbEntry<'a> {
 }
 
 impl Existing for SmbEntry<'_> {
-    fn kind(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<ExistingKind> {
         match (self.attrs.is_dir(), self.attrs.is_reparse_point()) {
-            (true, _) => Some(Kind::Dir),
+            (true, _) => Some(ExistingKind::Dir),
             (false, true) => None,
-            (false, false) => Some(Kind::File),
+            (false, false) => Some(ExistingKind::File),
         }
     }
 

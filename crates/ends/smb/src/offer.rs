@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use haul_core::policy::{self, Verdict, decide};
 use haul_core::staging::is_staging_name;
 use haul_core::{
-    Answer, Changes, Compare, Entry, Error, ErrorKind, Left, Offer, RelPath, Result, SinkOptions,
+    Answer, Changes, Compare, Entry, Error, ErrorKind, Offer, RelPath, Result, SinkOptions, SkipReason,
 };
 use haul_ends::offers;
 use haul_ends::server_tree::ServerTree;
@@ -19,24 +19,24 @@ use super::remove::remove_at;
 use super::small::is_small;
 use super::state::SmbSink;
 
-type Case<'a> = haul_ends::offers::Case<'a, Attrs>;
+type PendingOffer<'a> = haul_ends::offers::PendingOffer<'a, Attrs>;
 
 /// How the existing entry differs.
-fn changes_of(sink: &SmbSink, case: &Case<'_>) -> Changes {
+fn changes_of(sink: &SmbSink, case: &PendingOffer<'_>) -> Changes {
     changes(&sink.options, case.entry(), case.now.as_ref(), &case.verdict)
 }
 
 /// Whether a directory is in the place of the entry.
-fn is_blocked(case: &Case<'_>) -> bool {
+fn is_blocked(case: &PendingOffer<'_>) -> bool {
     case.is_open() && !case.entry().is_dir() && case.now.is_some_and(|now| now.is_dir())
 }
 
 /// Compares entries and creates those that have no content.
 pub(super) fn answer(sink: &SmbSink, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
-    let mut cases: Vec<Case<'_>> = Vec::with_capacity(offers.len());
+    let mut cases: Vec<PendingOffer<'_>> = Vec::with_capacity(offers.len());
     for offer in offers {
         let answer = sink.check(&offer.entry).err().map(Err);
-        cases.push(Case { offer, now: None, verdict: Verdict::Missing, answer });
+        cases.push(PendingOffer { offer, now: None, verdict: Verdict::Missing, answer });
     }
     let good: Vec<usize> = (0..cases.len()).filter(|at| cases[*at].is_open()).collect();
     let paths: Vec<RelPath> = good.iter().map(|at| offers[*at].entry.path.clone()).collect();
@@ -86,7 +86,7 @@ fn can_hold(entry: &Entry) -> bool {
 }
 
 /// Answers the offers of entries that the options exclude or that a share cannot hold.
-fn leave_out(sink: &SmbSink, case: &mut Case<'_>, lacking: &HashMap<RelPath, bool>) {
+fn leave_out(sink: &SmbSink, case: &mut PendingOffer<'_>, lacking: &HashMap<RelPath, bool>) {
     case.leave_out(&sink.options, lacking);
     if !case.is_open() {
         return;
@@ -94,7 +94,7 @@ fn leave_out(sink: &SmbSink, case: &mut Case<'_>, lacking: &HashMap<RelPath, boo
     if !can_hold(case.entry()) {
         let path = &case.offer.entry.path;
         sink.notes.note("links, pipes, sockets and devices", "haul makes none on a share", path);
-        case.answer = Some(Ok(Answer::Left(Left::Unsupported)));
+        case.answer = Some(Ok(Answer::Left(SkipReason::Unsupported)));
     } else if case.now.is_some_and(|now| now.is_reparse_point()) {
         let cause = "a link, junction or other reparse point is in its place";
         case.answer =
@@ -103,7 +103,7 @@ fn leave_out(sink: &SmbSink, case: &mut Case<'_>, lacking: &HashMap<RelPath, boo
 }
 
 /// Sets the metadata of entries that are equal otherwise.
-fn same(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
+fn same(sink: &SmbSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
     let options = &sink.options;
     let mut differing = Vec::new();
     for (at, case) in cases.iter_mut().enumerate() {
@@ -153,7 +153,7 @@ pub(super) fn compared(sink: &SmbSink, entry: &Entry, now: &Attrs) -> Answer {
 }
 
 /// In a dry run, finds directories that would prevent an entry, as they are not empty.
-fn look_into_dirs(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
+fn look_into_dirs(sink: &SmbSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
     let blocked: Vec<usize> = (0..cases.len()).filter(|at| is_blocked(&cases[*at])).collect();
     let full = sink.tree.smb.all(&blocked, async |at: &usize| {
         has_entries(&sink.tree, &cases[*at].offer.entry.path, |name| !is_staging_name(name)).await
@@ -174,7 +174,7 @@ fn not_empty(sink: &SmbSink, path: &RelPath) -> Error {
 }
 
 /// Removes empty directories that have the name of another entry. One that is not empty is an error.
-fn clear_dirs(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
+fn clear_dirs(sink: &SmbSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
     let blocked: Vec<usize> = (0..cases.len()).filter(|at| is_blocked(&cases[*at])).collect();
     let removed = sink.tree.smb.all(&blocked, async |at: &usize| {
         let path = &cases[*at].offer.entry.path;
@@ -197,7 +197,7 @@ fn clear_dirs(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
 }
 
 /// Creates the directories that were offered, and the missing parents of all entries.
-fn make_dirs(sink: &SmbSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, bool>) -> Result<()> {
+fn make_dirs(sink: &SmbSink, cases: &mut [PendingOffer<'_>], lacking: &HashMap<RelPath, bool>) -> Result<()> {
     if cases.iter().any(|case| case.is_open() && case.entry().path.is_root() && !case.entry().is_dir()) {
         // For a single file, the destination directory may be missing.
         sink.make_above()?;
@@ -215,10 +215,10 @@ fn make_dirs(sink: &SmbSink, cases: &mut [Case<'_>], lacking: &HashMap<RelPath, 
 }
 
 /// All other entries need their content, or would be created in a dry run.
-fn need(sink: &SmbSink, cases: &mut [Case<'_>]) -> Result<()> {
+fn need(sink: &SmbSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
     offers::need(cases, |case| changes_of(sink, case), |large| large::prepare(sink, large))?;
-    let is_needed = |case: &Case<'_>| matches!(case.answer, Some(Ok(Answer::Need { .. })));
-    let is_replaced = |case: &Case<'_>| case.now.is_some_and(|now| now.is_file());
+    let is_needed = |case: &PendingOffer<'_>| matches!(case.answer, Some(Ok(Answer::Need { .. })));
+    let is_replaced = |case: &PendingOffer<'_>| case.now.is_some_and(|now| now.is_file());
     for case in cases.iter().filter(|case| is_needed(case) && is_replaced(case)) {
         if is_small(case.entry()) && !sink.options.dry_run {
             sink.will_replace(&case.offer.entry.path);

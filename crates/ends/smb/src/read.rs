@@ -11,14 +11,14 @@ use haul_ends::server_tree::ServerTree;
 
 use super::attrs::{Attrs, timestamp};
 use super::reply::Fault;
-use super::step::{Kind, READ, Step};
+use super::step::{ChainStep, OpenedKind, READ};
 use super::tree::Tree;
 
 /// The most threads that hash files for one request.
 pub(super) const HASHERS: u32 = 8;
 
 /// A part of a slice that one command reads.
-struct Piece<'a> {
+struct SlicePiece<'a> {
     entry: &'a Entry,
     /// The number of the slice in the batch.
     slice: usize,
@@ -27,7 +27,7 @@ struct Piece<'a> {
 }
 
 /// A piece of the content, and the file after it was read.
-struct Taken {
+struct PieceResult {
     data: Vec<u8>,
     now: Attrs,
 }
@@ -55,14 +55,14 @@ pub(super) fn read(tree: &Tree, batch: &Arc<Batch>) -> Result<BatchData> {
 }
 
 /// Cuts slices into pieces of at most `most` bytes. A slice has at least one, as each file is looked at.
-fn cut<'a>(items: &[(&'a Arc<Entry>, Slice)], most: u64) -> Vec<Piece<'a>> {
+fn cut<'a>(items: &[(&'a Arc<Entry>, Slice)], most: u64) -> Vec<SlicePiece<'a>> {
     let mut pieces = Vec::with_capacity(items.len());
     for (slice, (entry, of)) in items.iter().enumerate() {
         let (start, len) = (of.start(), of.len_in(entry.len));
         let mut at = 0;
         loop {
             let step = (len - at).min(most);
-            pieces.push(Piece { entry, slice, offset: start + at, len: step as u32 });
+            pieces.push(SlicePiece { entry, slice, offset: start + at, len: step as u32 });
             at += step;
             if at >= len {
                 break;
@@ -72,12 +72,12 @@ fn cut<'a>(items: &[(&'a Arc<Entry>, Slice)], most: u64) -> Vec<Piece<'a>> {
     pieces
 }
 
-async fn take(tree: &Tree, piece: &Piece<'_>) -> Result<Taken, Fault> {
-    let mut chain = vec![Step::open(&tree.remote(&piece.entry.path)?, Kind::File, READ)];
+async fn take(tree: &Tree, piece: &SlicePiece<'_>) -> Result<PieceResult, Fault> {
+    let mut chain = vec![ChainStep::open(&tree.remote(&piece.entry.path)?, OpenedKind::File, READ)];
     if piece.len > 0 {
-        chain.push(Step::read(piece.offset, piece.len));
+        chain.push(ChainStep::read(piece.offset, piece.len));
     }
-    chain.push(Step::close());
+    chain.push(ChainStep::close());
     let replies = tree.run(&chain).await?;
     let opened = replies.opened()?;
     if Attrs::from(&opened).is_reparse_point() {
@@ -87,7 +87,7 @@ async fn take(tree: &Tree, piece: &Piece<'_>) -> Result<Taken, Fault> {
     if data.len() != piece.len as usize {
         return Err(tree.changed(&piece.entry.path).into());
     }
-    Ok(Taken { data, now: Attrs::from(&replies.closed(chain.len() - 1)?) })
+    Ok(PieceResult { data, now: Attrs::from(&replies.closed(chain.len() - 1)?) })
 }
 
 /// A slice that is being read.
@@ -106,7 +106,7 @@ impl Reading {
 
     /// Adds the next piece. The file is looked at after the bytes were read: one that still has the size and the times of
     /// the scan was not changed.
-    fn add(&mut self, tree: &Tree, entry: &Entry, taken: Result<Taken, Fault>, content: &mut Buffer) {
+    fn add(&mut self, tree: &Tree, entry: &Entry, taken: Result<PieceResult, Fault>, content: &mut Buffer) {
         if self.failed.is_some() {
             return;
         }
@@ -147,8 +147,13 @@ fn is_still(entry: &Entry, now: &Attrs) -> bool {
 
 /// The whole content of a small file on the share, of at most `most` bytes.
 pub(super) async fn content(tree: &Tree, remote: &str, most: u32) -> Result<Vec<u8>, Fault> {
-    let replies =
-        tree.run(&[Step::open(remote, Kind::File, READ), Step::read(0, most.max(1)), Step::close()]).await?;
+    let replies = tree
+        .run(&[
+            ChainStep::open(remote, OpenedKind::File, READ),
+            ChainStep::read(0, most.max(1)),
+            ChainStep::close(),
+        ])
+        .await?;
     replies.opened()?;
     replies.data(1)
 }
@@ -165,8 +170,11 @@ pub(super) async fn staged(
     let mut at = 0;
     while at < slice {
         let step = (slice - at).min(tree.smb.server.most() as u64);
-        let chain =
-            [Step::open(remote, Kind::File, READ), Step::read(start + at, step as u32), Step::close()];
+        let chain = [
+            ChainStep::open(remote, OpenedKind::File, READ),
+            ChainStep::read(start + at, step as u32),
+            ChainStep::close(),
+        ];
         let replies = tree.run(&chain).await?;
         replies.opened()?;
         let data = replies.data(1)?;

@@ -8,7 +8,7 @@ use haul_ends::server_tree::ServerTree;
 
 use super::attrs::NORMAL;
 use super::reply::Fault;
-use super::step::{DELETE, Kind, SET, Step};
+use super::step::{ChainStep, DELETE, OpenedKind, SET};
 use super::tree::Tree;
 
 /// Removes files and empty directories, those inside others first. One answer for each.
@@ -38,7 +38,7 @@ async fn remove_one(tree: &Tree, path: &RelPath) -> Result<(), Fault> {
 /// Removes the entry at a path on the share. If it is a read-only file, clears that attribute and tries again: as
 /// on a file system of Unix, the mode of a file does not prevent its removal.
 pub(super) async fn remove_at(tree: &Tree, remote: &str) -> Result<(), Fault> {
-    let chain = [Step::open(remote, Kind::Any, DELETE), Step::remove(), Step::close()];
+    let chain = [ChainStep::open(remote, OpenedKind::Any, DELETE), ChainStep::remove(), ChainStep::close()];
     match tree.run(&chain).await?.all_ok() {
         Err(fault) if fault.is_denied() && clear_readonly(tree, remote).await? => {
             tree.run(&chain).await?.all_ok()
@@ -53,7 +53,11 @@ pub(super) async fn clear_readonly(tree: &Tree, remote: &str) -> Result<bool, Fa
     if !there.is_readonly() || !there.is_file() {
         return Ok(false);
     }
-    let set = [Step::open(remote, Kind::File, SET), Step::set_basic(0, 0, NORMAL), Step::close()];
+    let set = [
+        ChainStep::open(remote, OpenedKind::File, SET),
+        ChainStep::set_basic(0, 0, NORMAL),
+        ChainStep::close(),
+    ];
     Ok(tree.run(&set).await?.all_ok().is_ok())
 }
 

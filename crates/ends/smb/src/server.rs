@@ -4,17 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_core::sync::Mutex;
-use haul_core::{Error, Ops, Result, Retry};
+use haul_core::{Error, Note, Ops, Result, Retry};
 
 use super::conn::{Conn, lost};
-use super::login::Login;
+use super::login::ShareLogin;
 use super::reply::Replies;
 use super::runtime::runtime;
-use super::step::Step;
+use super::step::ChainStep;
 use smb2::types::status::NtStatus;
-
-/// Receives messages for the user.
-pub(super) type Note = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The most connections unless the user gives another number. Each is a process at a Samba server.
 const CONNECTIONS: usize = 4;
@@ -28,18 +25,18 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
 /// The connections to a share.
-pub(super) struct Server {
-    pub(super) login: Login,
+pub(super) struct ShareConns {
+    pub(super) login: ShareLogin,
     pub(super) ops: Arc<Ops>,
     note: Note,
     most: usize,
-    state: Mutex<State>,
+    state: Mutex<ShareState>,
     /// Held while a connection is opened in the place of one that was lost.
     opening: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct ShareState {
     conns: Vec<Arc<Conn>>,
     /// Whether a login has succeeded.
     reached: bool,
@@ -51,8 +48,8 @@ struct State {
     failed: Option<Error>,
 }
 
-impl Server {
-    pub(super) fn new(login: Login, ops: Arc<Ops>, streams: u32, note: Note) -> Arc<Self> {
+impl ShareConns {
+    pub(super) fn new(login: ShareLogin, ops: Arc<Ops>, streams: u32, note: Note) -> Arc<Self> {
         let most = if streams == 0 { CONNECTIONS } else { streams as usize };
         let (state, opening) = (Mutex::default(), tokio::sync::Mutex::default());
         Arc::new(Self { login, ops, note, most, state, opening })
@@ -77,7 +74,7 @@ impl Server {
     ///
     /// # Errors
     /// `Unreachable` if the server cannot be reached any more.
-    pub(super) async fn run(self: &Arc<Self>, chain: &[Step]) -> Result<Replies> {
+    pub(super) async fn run(self: &Arc<Self>, chain: &[ChainStep]) -> Result<Replies> {
         let mut why = String::new();
         let mut is_doubted = false;
         for _ in 0..REPEATS {
@@ -98,7 +95,7 @@ impl Server {
     ///
     /// # Errors
     /// `Unreachable` if the connection is lost.
-    pub(super) async fn run_on(&self, conn: &Arc<Conn>, chain: &[Step]) -> Result<Replies> {
+    pub(super) async fn run_on(&self, conn: &Arc<Conn>, chain: &[ChainStep]) -> Result<Replies> {
         self.ops.one();
         let _busy = conn.busy();
         let why = match conn.run(chain, self.login.timeout).await {

@@ -4,11 +4,11 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt};
-use haul_core::{BufferPool, Ops, Result};
+use haul_core::{BufferPool, Note, Ops, Result};
 
-use super::login::Login;
+use super::login::ShareLogin;
 use super::runtime::block_on;
-use super::server::{Note, Server};
+use super::server::ShareConns;
 
 /// Chains of one call in flight.
 const AT_ONCE: usize = 64;
@@ -24,7 +24,7 @@ pub struct Limits {
 
 /// A session with a share: any number of roots over any number of connections.
 pub struct Smb {
-    pub(super) server: Arc<Server>,
+    pub(super) server: Arc<ShareConns>,
     pub(super) buffers: BufferPool,
 }
 
@@ -34,10 +34,10 @@ impl Smb {
     ///
     /// # Errors
     /// [`haul_core::ErrorKind::Unreachable`], with a hint.
-    pub fn connect(login: Login, limits: Limits, buffers: &BufferPool, note: Note) -> Result<Arc<Self>> {
+    pub fn connect(login: ShareLogin, limits: Limits, buffers: &BufferPool, note: Note) -> Result<Arc<Self>> {
         let ops = Arc::new(Ops::default());
         ops.limit(limits.iops);
-        let server = Server::new(login, ops, limits.streams, note);
+        let server = ShareConns::new(login, ops, limits.streams, note);
         block_on(server.pick())??;
         Ok(Arc::new(Self { server, buffers: buffers.clone() }))
     }

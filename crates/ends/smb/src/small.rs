@@ -11,7 +11,7 @@ use super::read;
 use super::remove::remove_at;
 use super::reply::{Fault, Replies};
 use super::state::SmbSink;
-use super::step::{Kind, Step, WRITE};
+use super::step::{ChainStep, OpenedKind, WRITE};
 
 /// Whether a file is small: one slice.
 pub(super) fn is_small(entry: &Entry) -> bool {
@@ -71,12 +71,12 @@ async fn create(sink: &SmbSink, entry: &Entry, whole: &[u8]) -> Result<bool, Fau
     let remote = sink.tree.remote(&entry.path)?;
     let set = Wish::of(&sink.options.preserve, entry).step(None);
     let (writes, sets) = (usize::from(!whole.is_empty()), usize::from(set.is_some()));
-    let mut chain = vec![Step::make(&remote, Kind::File, WRITE)];
+    let mut chain = vec![ChainStep::make(&remote, OpenedKind::File, WRITE)];
     if writes > 0 {
-        chain.push(Step::write(0, whole.to_vec(), sink.options.durable));
+        chain.push(ChainStep::write(0, whole.to_vec(), sink.options.durable));
     }
     chain.extend(set);
-    chain.push(Step::close());
+    chain.push(ChainStep::close());
     sink.folders.touch(&entry.path);
     let replies = sink.tree.run(&chain).await?;
     match replies.opened() {
@@ -115,12 +115,16 @@ async fn stage(
     let mut at = 0;
     loop {
         let piece = &whole[at..whole.len().min(at + sink.tree.smb.server.most())];
-        let open = if at == 0 { Step::make_empty(part, WRITE) } else { Step::open(part, Kind::File, WRITE) };
+        let open = if at == 0 {
+            ChainStep::make_empty(part, WRITE)
+        } else {
+            ChainStep::open(part, OpenedKind::File, WRITE)
+        };
         let mut chain = vec![open];
         if !piece.is_empty() {
-            chain.push(Step::write(at as u64, piece.to_vec(), sink.options.durable));
+            chain.push(ChainStep::write(at as u64, piece.to_vec(), sink.options.durable));
         }
-        chain.push(Step::close());
+        chain.push(ChainStep::close());
         let replies = sink.tree.run(&chain).await?;
         replies.opened()?;
         check_write(&replies, 1, piece.len(), usize::from(!piece.is_empty()))?;

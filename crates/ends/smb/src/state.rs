@@ -12,12 +12,12 @@ use haul_ends::staged_names::{StagedNames, stale};
 use smb2::types::status::NtStatus;
 
 use super::attrs::Attrs;
-use super::folders::Folders;
+use super::folders::DestinationFolders;
 use super::large_file::LargeFiles;
 use super::meta::{Wish, warn};
 use super::remove::{clear_readonly, remove_at};
 use super::reply::Fault;
-use super::step::{DELETE, Kind, LIST, SET, Step, WRITE};
+use super::step::{ChainStep, DELETE, LIST, OpenedKind, SET, WRITE};
 use super::tree::Tree;
 
 /// A tree on a share, to be written.
@@ -26,7 +26,7 @@ pub(super) struct SmbSink {
     pub(super) options: SinkOptions,
     pub(super) dirs: Dirs,
     pub(super) notes: MetadataWarnings,
-    pub(super) folders: Folders,
+    pub(super) folders: DestinationFolders,
     /// Whether the directories above the root exist.
     based: AtomicBool,
     pub(super) made: MadeDirs,
@@ -57,7 +57,7 @@ impl SmbSink {
             options,
             dirs: Dirs::default(),
             notes: MetadataWarnings::default(),
-            folders: Folders::default(),
+            folders: DestinationFolders::default(),
             based: AtomicBool::new(false),
             made: MadeDirs::default(),
             replaced: Mutex::default(),
@@ -112,7 +112,10 @@ impl SmbSink {
     /// An error if another program has the file open and lets nobody write to it. Samba renames over it all the same,
     /// and the bytes that the program writes after that would be lost.
     async fn check_locked(&self, remote: &str) -> Result<(), Fault> {
-        let opened = self.tree.run(&[Step::open(remote, Kind::File, WRITE | DELETE), Step::close()]).await?;
+        let opened = self
+            .tree
+            .run(&[ChainStep::open(remote, OpenedKind::File, WRITE | DELETE), ChainStep::close()])
+            .await?;
         match opened.all_ok() {
             Err(fault) if fault.is(NtStatus::SHARING_VIOLATION) => Err(fault),
             // The rename meets any other error.
@@ -122,10 +125,10 @@ impl SmbSink {
 
     async fn rename(&self, from: &str, to: &str, entry: &Entry, replaces: bool) -> Result<(), Fault> {
         let set = Wish::of(&self.options.preserve, entry).step(None);
-        let mut chain = vec![Step::open(from, Kind::File, SET | DELETE)];
+        let mut chain = vec![ChainStep::open(from, OpenedKind::File, SET | DELETE)];
         let is_set = set.is_some();
         chain.extend(set);
-        chain.extend([Step::rename(to, replaces), Step::close()]);
+        chain.extend([ChainStep::rename(to, replaces), ChainStep::close()]);
         let replies = self.tree.run(&chain).await?;
         replies.opened()?;
         if is_set {
@@ -179,7 +182,8 @@ impl SmbSink {
         let Some(set) = Wish::of(&self.options.preserve, entry).step(now) else { return Ok(Some(true)) };
         let fault = |fault| self.tree.error("set the metadata of", &entry.path, fault);
         self.folders.touch(&entry.path);
-        let chain = [Step::open(&self.tree.remote(&entry.path)?, Kind::Any, SET), set, Step::close()];
+        let chain =
+            [ChainStep::open(&self.tree.remote(&entry.path)?, OpenedKind::Any, SET), set, ChainStep::close()];
         match self.tree.run(&chain).await?.all_ok() {
             Err(gone) if gone.is_missing() => Ok(None),
             set => self.accept(set, entry).map(Some).map_err(fault),
@@ -217,7 +221,12 @@ impl SmbSink {
             remove_at(&self.tree, &remote).await?;
         }
         self.folders.forget(dir);
-        match self.tree.run(&[Step::make(&remote, Kind::Dir, LIST), Step::close()]).await?.opened() {
+        match self
+            .tree
+            .run(&[ChainStep::make(&remote, OpenedKind::Dir, LIST), ChainStep::close()])
+            .await?
+            .opened()
+        {
             Ok(_) => self.folders.made(dir),
             // Another thread or process may have created it meanwhile.
             Err(fault) if fault.is_collision() => {
@@ -244,7 +253,7 @@ impl SmbSink {
                 && !self.tree.stat_at(innermost).await.is_ok_and(|there| there.is_dir())
             {
                 for dir in &above {
-                    let chain = [Step::make(dir, Kind::Dir, LIST), Step::close()];
+                    let chain = [ChainStep::make(dir, OpenedKind::Dir, LIST), ChainStep::close()];
                     match self.tree.run(&chain).await?.opened() {
                         Err(fault) if !fault.is_collision() => return Ok(Err(fault)),
                         _ => {}

@@ -41,20 +41,20 @@ const END_OF_FILE: u8 = 20;
 
 /// The kind of entry that a chain opens.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OpenedKind {
     File,
     Dir,
     Any,
 }
 
 /// One command of a chain. Those after the first refer to the file that the first one opens.
-pub(super) struct Step {
+pub(super) struct ChainStep {
     pub(super) command: Command,
     body: Box<dyn Pack>,
     charge: u16,
 }
 
-impl Step {
+impl ChainStep {
     fn new(command: Command, body: impl Pack + 'static) -> Self {
         Self { command, body: Box::new(body), charge: 1 }
     }
@@ -69,11 +69,11 @@ impl Step {
         CompoundOp { command: self.command, body: &*self.body, tree_id: Some(tree), credit_charge }
     }
 
-    fn create(path: &str, kind: Kind, access: u32, disposition: CreateDisposition) -> Self {
+    fn create(path: &str, kind: OpenedKind, access: u32, disposition: CreateDisposition) -> Self {
         let of_kind = match kind {
-            Kind::File => NON_DIRECTORY_FILE,
-            Kind::Dir => DIRECTORY_FILE,
-            Kind::Any => 0,
+            OpenedKind::File => NON_DIRECTORY_FILE,
+            OpenedKind::Dir => DIRECTORY_FILE,
+            OpenedKind::Any => 0,
         };
         let all =
             ShareAccess::FILE_SHARE_READ | ShareAccess::FILE_SHARE_WRITE | ShareAccess::FILE_SHARE_DELETE;
@@ -92,23 +92,23 @@ impl Step {
     }
 
     /// Opens an existing entry.
-    pub(super) fn open(path: &str, kind: Kind, access: u32) -> Self {
+    pub(super) fn open(path: &str, kind: OpenedKind, access: u32) -> Self {
         Self::create(path, kind, access, CreateDisposition::FileOpen)
     }
 
     /// Creates an entry that does not exist.
-    pub(super) fn make(path: &str, kind: Kind, access: u32) -> Self {
+    pub(super) fn make(path: &str, kind: OpenedKind, access: u32) -> Self {
         Self::create(path, kind, access, CreateDisposition::FileCreate)
     }
 
     /// Opens a file, or creates it.
     pub(super) fn open_or_make(path: &str, access: u32) -> Self {
-        Self::create(path, Kind::File, access, CreateDisposition::FileOpenIf)
+        Self::create(path, OpenedKind::File, access, CreateDisposition::FileOpenIf)
     }
 
     /// Creates a file, or empties it.
     pub(super) fn make_empty(path: &str, access: u32) -> Self {
-        Self::create(path, Kind::File, access, CreateDisposition::FileOverwriteIf)
+        Self::create(path, OpenedKind::File, access, CreateDisposition::FileOverwriteIf)
     }
 
     /// Writes; with `through`, the server answers when the bytes are on its disk.

@@ -10,18 +10,18 @@ use haul_core::{Error, ErrorKind, Place, PlaceRoot, RelPath, Result, Side};
 use haul_ends::folded_names::folded;
 
 use super::attrs::Attrs;
-use super::named::{Named, parse};
+use super::named::{FolderEntry, parse};
 use super::names::{BadName, check_length, from_wire, to_wire};
 use super::reply::{Fault, Replies};
 use super::session::Smb;
-use super::step::{Kind, LIST, LOOK, Step};
+use super::step::{ChainStep, LIST, LOOK, OpenedKind};
 
 /// Bytes for one name of a directory with its attributes.
 const ONE_NAME: u32 = 1024;
 
 /// An entry that the server has or takes for a name.
 #[derive(Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct ShareEntry {
     pub(super) attrs: Attrs,
     /// Whether it has exactly this name.
     pub(super) is_exact: bool,
@@ -143,7 +143,7 @@ impl Tree {
     }
 
     /// Sends a chain, again if a connection is lost.
-    pub(super) async fn run(&self, chain: &[Step]) -> Result<Replies> {
+    pub(super) async fn run(&self, chain: &[ChainStep]) -> Result<Replies> {
         self.smb.server.run(chain).await
     }
 
@@ -154,7 +154,7 @@ impl Tree {
 
     /// The same for a path on the share.
     pub(super) async fn stat_at(&self, remote: &str) -> Result<Attrs, Fault> {
-        let replies = self.run(&[Step::open(remote, Kind::Any, LOOK), Step::close()]).await?;
+        let replies = self.run(&[ChainStep::open(remote, OpenedKind::Any, LOOK), ChainStep::close()]).await?;
         Ok(Attrs::from(&replies.opened()?))
     }
 
@@ -164,12 +164,12 @@ impl Tree {
     }
 
     /// The entry that the server has or takes for this name.
-    pub(super) async fn find_any(&self, path: &RelPath) -> Result<Option<Found>, Fault> {
+    pub(super) async fn find_any(&self, path: &RelPath) -> Result<Option<ShareEntry>, Fault> {
         match self.look(path).await? {
-            (Some(attrs), _) => Ok(Some(Found { attrs, is_exact: true })),
+            (Some(attrs), _) => Ok(Some(ShareEntry { attrs, is_exact: true })),
             (None, false) => Ok(None),
             (None, true) => match self.stat(path).await {
-                Ok(attrs) => Ok(Some(Found { attrs, is_exact: false })),
+                Ok(attrs) => Ok(Some(ShareEntry { attrs, is_exact: false })),
                 Err(fault) if fault.is_missing() => Ok(None),
                 Err(fault) => Err(fault),
             },
@@ -188,9 +188,9 @@ impl Tree {
         let name =
             to_wire(path.name(), self.smb.server.login.map_names).map_err(|bad| self.bad_name(path, &bad))?;
         let chain = [
-            Step::open(&self.remote(&parent)?, Kind::Dir, LIST),
-            Step::list(smb2::types::FileId::SENTINEL, &name, ONE_NAME),
-            Step::close(),
+            ChainStep::open(&self.remote(&parent)?, OpenedKind::Dir, LIST),
+            ChainStep::list(smb2::types::FileId::SENTINEL, &name, ONE_NAME),
+            ChainStep::close(),
         ];
         let replies = self.run(&chain).await?;
         let told = match replies.opened().and_then(|_| replies.names(1)) {
@@ -201,7 +201,7 @@ impl Tree {
         let told = parse(&told)?;
         let exact = told.iter().find(|found| found.name == *name).map(|found| found.attrs);
         // A server may also tell an entry whose short name this is.
-        let is_other = |found: &Named| folded(found.name.as_bytes()) == folded(name.as_bytes());
+        let is_other = |found: &FolderEntry| folded(found.name.as_bytes()) == folded(name.as_bytes());
         Ok((exact, exact.is_none() && told.iter().any(is_other)))
     }
 

@@ -6,8 +6,8 @@ use haul_core::{Error, ErrorKind, Failure, Result, ScanBatch, ScanOptions};
 use haul_ends::walk::Lister;
 
 use super::entries::entry;
-use super::listing::Listing;
-use super::named::Named;
+use super::listing::FolderListing;
+use super::named::FolderEntry;
 use super::reply::Fault;
 use super::tree::Tree;
 
@@ -36,7 +36,7 @@ pub(super) fn walk(tree: &Tree, options: &ScanOptions, visit: ScanVisit<'_>) -> 
 fn list_all(walk: &Walk<'_>, dirs: &[Folder], batch: &mut ScanBatch) -> Result<()> {
     let mut open = Vec::with_capacity(dirs.len());
     for dir in dirs {
-        open.push((dir, Listing::new(walk.tree, &dir.path), walk.forecast.list(dir.path.depth())));
+        open.push((dir, FolderListing::new(walk.tree, &dir.path), walk.forecast.list(dir.path.depth())));
     }
     while !open.is_empty() && !walk.is_stopped() {
         let next = walk.tree.smb.all(open, async |(dir, mut listing, count)| {
@@ -69,7 +69,7 @@ fn list_all(walk: &Walk<'_>, dirs: &[Folder], batch: &mut ScanBatch) -> Result<(
 }
 
 /// Takes the names of a part of a listing.
-fn take(walk: &Walk<'_>, folder: &Folder, names: Vec<Named>, batch: &mut ScanBatch) {
+fn take(walk: &Walk<'_>, folder: &Folder, names: Vec<FolderEntry>, batch: &mut ScanBatch) {
     let parent = &folder.path;
     for named in names {
         let name = walk.tree.name_from(&named.name);

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use haul_core::location::SmbServer;
 use haul_core::{BufferPool, Entry, Links, Place, PlaceRoot, RelPath};
-use haul_smb::{Credentials, Limits, Login, Smb};
-use haul_testkit::conformance::{End, Keeps, OnDisk, OpenSink, OpenSource, Subject, ThroughEnds, World};
+use haul_smb::{Limits, ShareCredentials, ShareLogin, Smb};
+use haul_testkit::conformance::{
+    Keeps, OnDisk, OpenSink, SourceOpener, Subject, TestedEnd, ThroughEnds, World,
+};
 use haul_testkit::smbd::{NEEDS, PASSWORD, SHARE, USER};
 use haul_testkit::{Need, Smbd, SmbdOptions};
 
@@ -23,9 +25,9 @@ fn connect(server: &Smbd, map_names: bool) -> Arc<Smb> {
     let server =
         SmbServer { domain: None, user: None, host: "127.0.0.1".to_owned(), port, share: SHARE.to_owned() };
     let (user, password) = (Some(USER.to_owned()), Some(PASSWORD.to_owned()));
-    let credentials = Credentials { user, password, domain: None };
+    let credentials = ShareCredentials { user, password, domain: None };
     let timeout = Duration::from_secs(30);
-    let login = Login { server, credentials, encrypt: false, map_names, timeout };
+    let login = ShareLogin { server, credentials, encrypt: false, map_names, timeout };
     let limits = Limits { streams: 2, iops: None };
     Smb::connect(login, limits, &BufferPool::new(64 << 20), Arc::new(|_| {})).unwrap()
 }
@@ -48,7 +50,7 @@ fn keeps() -> Keeps {
 }
 
 /// The functions that open the ends at a place on the disk.
-fn ends(session: &Arc<Smb>, world: &OnDisk) -> (OpenSource, OpenSink) {
+fn ends(session: &Arc<Smb>, world: &OnDisk) -> (SourceOpener, OpenSink) {
     let root = world.root();
     let below = root.strip_prefix(std::env::temp_dir()).unwrap();
     let place = Place { path: below.to_str().unwrap().into(), root: PlaceRoot::Exactly };
@@ -61,9 +63,9 @@ fn ends(session: &Arc<Smb>, world: &OnDisk) -> (OpenSource, OpenSink) {
 }
 
 /// The files are put and looked at on the disk of the server.
-fn on_disk() -> End {
+fn on_disk() -> TestedEnd {
     let server = start();
-    End::new("smb", keeps(), move || {
+    TestedEnd::new("smb", keeps(), move || {
         let (session, world) = (connect(&server, false), OnDisk::new());
         let (source, sink) = ends(&session, &world);
         Subject { world: Box::new(world), source, sink }
@@ -71,9 +73,9 @@ fn on_disk() -> End {
 }
 
 /// The files are put and looked at through the share, as the disk has other names.
-fn mapped() -> End {
+fn mapped() -> TestedEnd {
     let server = start();
-    End::new("smb with mapped names", keeps(), move || {
+    TestedEnd::new("smb with mapped names", keeps(), move || {
         let (session, disk) = (connect(&server, true), OnDisk::new());
         let (source, sink) = ends(&session, &disk);
         let (reader, writer) = ends(&session, &disk);

@@ -15,7 +15,7 @@ use haul_core::{Digest, Entry, Error, FileTree, Outcome, Result, Side, Slice, Sl
 use haul_object::client::{joined_crc64, run_metadata};
 use haul_object::{HeldPart, Payload, PutOptions, Tag, Upload};
 use haul_streams::encoding::Encoding;
-use haul_streams::sidecar::{self, Beside, Proof};
+use haul_streams::sidecar::{self, Proof, SidecarObject};
 use haul_streams::uploads::{self, UploadRecord};
 
 use super::sink_state::SinkState;
@@ -231,7 +231,7 @@ impl LargeFile {
                 None => {}
             }
         }
-        if sidecar::beside(client, key)? == Beside::Other {
+        if sidecar::beside(client, key)? == SidecarObject::Other {
             let cause = "another object bears the name that it goes to";
             sink.warnings.note("digest of a large file", cause, &self.entry.path);
             return Ok(());

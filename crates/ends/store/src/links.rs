@@ -1,7 +1,7 @@
 //! Hard links. A store has none: each further name is a copy of the object.
 
 use haul_core::policy::Verdict;
-use haul_core::{Answer, Changes, Compare, Error, HardLink, Left, Result};
+use haul_core::{Answer, Changes, Compare, Error, HardLink, Result, SkipReason};
 
 use super::kept;
 use super::listing::NotListed;
@@ -25,14 +25,14 @@ pub(super) fn link(sink: &SinkState, link: &HardLink) -> Result<Answer> {
             }
             Changes::NEW
         }
-        Some(_) if sink.options.ignore_existing => return Ok(Answer::Left(Left::Exists)),
+        Some(_) if sink.options.ignore_existing => return Ok(Answer::Left(SkipReason::Exists)),
         Some(object) if sink.options.compare == Compare::Metadata => {
             return Ok(kept::answer(sink, entry, Some(&object)));
         }
         Some(object) => {
             let there = metadata::read(&entry.path, &object, false, None);
             if offer::is_newer(sink, &there, entry) {
-                return Ok(Answer::Left(Left::Newer));
+                return Ok(Answer::Left(SkipReason::Newer));
             }
             let options = &sink.options;
             if options.links_by_metadata()

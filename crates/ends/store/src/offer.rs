@@ -1,9 +1,9 @@
 //! Compares an entry with the destination, and creates entries without content at once.
 
-use haul_core::policy::{self, Existing, Kind, Verdict, decide};
+use haul_core::policy::{self, Existing, ExistingKind, Verdict, decide};
 use haul_core::{
-    Answer, Changes, Compare, Digest, Entry, EntryKind, Error, ErrorKind, Left, Offer, RelPath, Result,
-    SinkOptions, Timestamp,
+    Answer, Changes, Compare, Digest, Entry, EntryKind, Error, ErrorKind, Offer, RelPath, Result,
+    SinkOptions, SkipReason, Timestamp,
 };
 use haul_object::{Object, Payload};
 use haul_streams::sidecar;
@@ -36,7 +36,7 @@ pub(super) fn offer(sink: &SinkState, offer: &Offer) -> Result<Answer> {
         None => ListedName { object: Err(NotListed), folder: Err(NotListed) },
     };
     if sink.options.ignore_existing && is_below_object(sink, entry)? {
-        return Ok(Answer::Left(Left::Exists));
+        return Ok(Answer::Left(SkipReason::Exists));
     }
     if entry.is_dir() { folder(sink, entry, seen) } else { file(sink, offer, seen, with_metadata) }
 }
@@ -73,7 +73,7 @@ fn folder(sink: &SinkState, entry: &Entry, seen: ListedName) -> Result<Answer> {
         }
     };
     if in_the_way && sink.options.ignore_existing {
-        return Ok(Answer::Left(Left::Exists));
+        return Ok(Answer::Left(SkipReason::Exists));
     }
     let own = if seen.folder == Ok(false) { None } else { sink.tree.look_folder(&entry.path)? };
     if own.as_ref().is_some_and(|object| metadata::is_same(object, entry, &sink.options.preserve))
@@ -87,7 +87,7 @@ fn folder(sink: &SinkState, entry: &Entry, seen: ListedName) -> Result<Answer> {
     }
     let is_new = own.is_none() && seen.folder != Ok(true);
     if is_new && sink.options.existing {
-        return Ok(Answer::Left(Left::Missing));
+        return Ok(Answer::Left(SkipReason::Missing));
     }
     if !dry_run {
         if in_the_way {
@@ -165,17 +165,17 @@ pub(super) fn no_object(
     sink: &SinkState,
     path: &RelPath,
     folder: std::result::Result<bool, NotListed>,
-) -> Result<Option<Left>> {
+) -> Result<Option<SkipReason>> {
     let options = &sink.options;
     let is_folder = match folder {
         Ok(is_folder) => is_folder,
         Err(NotListed) => below(sink, path, false)?,
     };
     if is_folder && options.ignore_existing {
-        return Ok(Some(Left::Exists));
+        return Ok(Some(SkipReason::Exists));
     }
     if options.existing && !is_folder {
-        return Ok(Some(Left::Missing));
+        return Ok(Some(SkipReason::Missing));
     }
     if is_folder {
         clear_folder(sink, path)?;
@@ -193,8 +193,8 @@ struct ObjectEntry<'a> {
 }
 
 impl Existing for ObjectEntry<'_> {
-    fn kind(&self) -> Option<Kind> {
-        Some(Kind::from(&self.entry.kind))
+    fn kind(&self) -> Option<ExistingKind> {
+        Some(ExistingKind::from(&self.entry.kind))
     }
 
     fn size(&self) -> Option<u64> {

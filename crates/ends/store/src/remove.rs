@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use haul_core::{Error, ErrorKind, RelPath, Result};
-use haul_streams::sidecar::{self, Beside};
+use haul_streams::sidecar::{self, SidecarObject};
 
 use super::listing::NotListed;
 use super::sink_state::SinkState;
@@ -127,7 +127,7 @@ fn look(sink: &SinkState, path: &RelPath) -> Result<Doomed> {
     }
     let name = RelPath::new(&[path.as_bytes(), b".haul"].concat());
     let beside = name.is_ok_and(|name| page.seen(&sink.tree, &name).object != Ok(None));
-    if beside && sidecar::beside(&sink.tree.client, &key)? == Beside::Sidecar {
+    if beside && sidecar::beside(&sink.tree.client, &key)? == SidecarObject::Sidecar {
         objects.push(sidecar::key_of(&key));
     }
     let is_object = matches!(seen.object, Ok(Some(_)));

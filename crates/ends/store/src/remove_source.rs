@@ -2,7 +2,7 @@
 
 use haul_core::source::changed_since_copied;
 use haul_core::{Entry, Result};
-use haul_streams::sidecar::{self, Beside};
+use haul_streams::sidecar::{self, SidecarObject};
 
 use super::source_state::SourceState;
 
@@ -22,7 +22,7 @@ pub(super) fn remove(state: &SourceState, entry: &Entry) -> Result<()> {
     if now.entry.kind != entry.kind || now.entry.identity() != entry.identity() {
         return changed();
     }
-    let has_sidecar = sidecar::beside(&tree.client, &key)? == Beside::Sidecar;
+    let has_sidecar = sidecar::beside(&tree.client, &key)? == SidecarObject::Sidecar;
     tree.client.remove_unchanged(&now.object)?;
     if has_sidecar {
         let left = tree.client.remove(&[sidecar::key_of(&key)])?;

@@ -1,6 +1,6 @@
 //! Files of filter rules in a bucket.
 
-use haul_core::filter::{Above, DirRules, Filter, MAX_RULES_LEN, look_above, read_rules};
+use haul_core::filter::{DirRules, Filter, MAX_RULES_LEN, RulesAbove, look_above, read_rules};
 use haul_core::{ErrorKind, RelPath, Result};
 
 use super::metadata;
@@ -11,7 +11,7 @@ use super::tree::Tree;
 const READ: &str = "read the filter rules";
 
 /// The key of the root as an absolute path, and the objects with these names above it.
-pub(super) fn above(tree: &Tree, names: &[Vec<u8>]) -> Result<Above> {
+pub(super) fn above(tree: &Tree, names: &[Vec<u8>]) -> Result<RulesAbove> {
     let top = tree.top();
     look_above(tree.root_path().as_bytes(), names, &mut |path| {
         let key = top.key(path);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use haul_core::filter::Above;
+use haul_core::filter::RulesAbove;
 use haul_core::source::ScanVisit;
 use haul_core::{
     Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Sha256, Source, SourceCaps, Traffic,
@@ -52,7 +52,7 @@ impl Source for ObjectSource {
         }))
     }
 
-    fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
+    fn above(&self, names: &[Vec<u8>]) -> Result<RulesAbove> {
         rules::above(&self.state.tree, names)
     }
 

@@ -12,7 +12,7 @@ use haul_core::filter::{DirRules, Filter};
 use haul_core::source::ScanVisit;
 use haul_core::{Entry, Error, ErrorKind, Failure, RelPath, Result, ScanBatch, ScanOptions};
 use haul_object::{ListPage, Object};
-use haul_streams::sidecar::{self, Beside};
+use haul_streams::sidecar::{self, SidecarObject};
 use haul_threads::together;
 
 use super::listing_entry::{ListingEntries, implied};
@@ -34,11 +34,11 @@ struct Walk<'a> {
     /// The filter rules of files above the root.
     top: DirRules,
     visit: ScanVisit<'a>,
-    work: Frontier<Work>,
+    work: Frontier<ListingWork>,
 }
 
 /// A listing to be made.
-enum Work {
+enum ListingWork {
     /// A directory with everything below it, and the filter rules of its parent.
     Folder(RelPath, DirRules),
     /// The names in a directory, from a page on.
@@ -80,7 +80,7 @@ impl Walk<'_> {
         if self.options.starts.is_empty() {
             match self.source.at_root()? {
                 RootKind::Folder if self.options.lists(&RelPath::root()) => {
-                    self.work.add([Work::Folder(RelPath::root(), self.top.clone())]);
+                    self.work.add([ListingWork::Folder(RelPath::root(), self.top.clone())]);
                 }
                 RootKind::Folder | RootKind::Object => self.start(&RelPath::root(), &mut batch)?,
                 RootKind::Nothing => self.missing(&RelPath::root(), &mut batch),
@@ -111,7 +111,7 @@ impl Walk<'_> {
                     return Ok(());
                 }
                 if is_dir && options.lists(path) {
-                    self.work.add([Work::Folder(path.clone(), rules)]);
+                    self.work.add([ListingWork::Folder(path.clone(), rules)]);
                 } else {
                     batch.entries.push(cached.entry.clone());
                 }
@@ -131,11 +131,11 @@ impl Walk<'_> {
     fn run(&self) {
         while let Some(work) = self.work.take(|_| 1, || ()) {
             self.work.done(work.into_iter().try_for_each(|work| match work {
-                Work::Folder(folder, above) => self.folder(folder, &above),
-                Work::Names { folder, rules, next, held } => {
+                ListingWork::Folder(folder, above) => self.folder(folder, &above),
+                ListingWork::Names { folder, rules, next, held } => {
                     self.names(&folder, &rules, next.as_deref(), held)
                 }
-                Work::Keys { folder, next, held, above } => {
+                ListingWork::Keys { folder, next, held, above } => {
                     let page = self.tree().client.list(&self.tree().folder(&folder), false, Some(&next))?;
                     self.keys(&folder, page, held, above)
                 }
@@ -180,7 +180,7 @@ impl Walk<'_> {
         let (_, held) = found.take_page(self.tree(), folder, page, held);
         if let Some(next) = next {
             let above = found.above(self.tree(), &last.unwrap_or_default());
-            self.work.add([Work::Keys { folder: folder.clone(), next, held, above }]);
+            self.work.add([ListingWork::Keys { folder: folder.clone(), next, held, above }]);
         }
         self.report(folder, &self.top, found, &first)
     }
@@ -209,9 +209,9 @@ impl Walk<'_> {
         // short.
         let rest = after.map(|next| {
             let (folder, rules) = (folder.clone(), rules.clone());
-            Work::Names { folder, rules, next: Some(next), held }
+            ListingWork::Names { folder, rules, next: Some(next), held }
         });
-        let folders = folders.into_iter().map(|path| Work::Folder(path, rules.clone()));
+        let folders = folders.into_iter().map(|path| ListingWork::Folder(path, rules.clone()));
         self.work.add(rest.into_iter().chain(folders));
         self.report(folder, rules, found, &first)
     }
@@ -290,7 +290,7 @@ impl Walk<'_> {
             let is_ours = if owner.ends_with('/') {
                 client.look(&object.key)?.is_some_and(|object| metadata::is_folder(&object))
             } else {
-                sidecar::beside(client, owner)? == Beside::Sidecar
+                sidecar::beside(client, owner)? == SidecarObject::Sidecar
             };
             if is_ours {
                 return Ok(None);

@@ -11,7 +11,7 @@ use haul_core::location::{ObjectKind, ObjectPlace, StoreNumber};
 use haul_core::{BufferPool, Place, PlaceRoot, Side};
 use haul_object::{Client, PutOptions, StoreSettings};
 use haul_store::Detail;
-use haul_testkit::conformance::{End, Keeps, Subject, ThroughEnds};
+use haul_testkit::conformance::{Keeps, Subject, TestedEnd, ThroughEnds};
 use haul_testkit::store::{Habits, SmallStore};
 
 /// A bucket keeps the metadata of each object, but neither inodes nor holes.
@@ -44,10 +44,10 @@ fn client(store: &SmallStore, side: Side) -> Arc<Client> {
     Arc::new(haul_object::open(&bucket, side, &settings, cancel, Arc::new(|_: &str| {})).unwrap())
 }
 
-fn store() -> End {
+fn store() -> TestedEnd {
     let store = SmallStore::start(Habits::default());
     let roots = AtomicU32::new(0);
-    End::new("store", keeps(), move || {
+    TestedEnd::new("store", keeps(), move || {
         let number = roots.fetch_add(1, Ordering::Relaxed);
         let at = Place { path: format!("root{number}").into_bytes(), root: PlaceRoot::Exactly };
         let (reading, writing) = (client(&store, Side::Source), client(&store, Side::Destination));

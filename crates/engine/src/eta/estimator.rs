@@ -3,7 +3,7 @@
 use haul_core::SLICE_LEN;
 
 use super::file_cost::FileCost;
-use super::throughput::{Throughput, Work};
+use super::throughput::{Throughput, WorkAmount};
 
 /// The cost of a directory at the end of the run, as a part of that of a file.
 const DIRECTORY: f64 = 0.5;
@@ -42,15 +42,15 @@ pub(crate) struct Standing {
     /// The copy has held the scan back. Before that, the scan used more of the resources that the copy could use.
     pub(crate) scan_held: bool,
     /// The entries that the scan found, and those that it expects.
-    pub(crate) found: Work,
+    pub(crate) found: WorkAmount,
     /// Of these, further names of files, which are linked when all content is there.
-    pub(crate) linked_later: Work,
+    pub(crate) linked_later: WorkAmount,
     /// The entries that were compared with the destination.
-    pub(crate) compared: Work,
+    pub(crate) compared: WorkAmount,
     /// Of these, the files of which content is needed.
-    pub(crate) needed: Work,
+    pub(crate) needed: WorkAmount,
     /// Of this content, that which is at the destination.
-    pub(crate) done: Work,
+    pub(crate) done: WorkAmount,
     /// The directories that are made in the whole run.
     pub(crate) directories: f64,
     /// The most bytes of content in a second, if there is a limit.
@@ -111,17 +111,17 @@ impl Estimator {
             left.bytes += unknown.bytes * share(needed.bytes, compared.bytes);
         }
         let comparing = self.comparing.speed(self.comparing_seconds, 1.0);
-        let cost = |work: Work| work.cost(file_cost.bytes());
+        let cost = |work: WorkAmount| work.cost(file_cost.bytes());
         let is_early = self.at < FIRST_SECONDS && cost(done) < FIRST_SHARE * cost(done.with(left));
         let copying = self.copying.speed(self.copying_seconds, file_cost.bytes()).filter(|_| !is_early);
         let compare_seconds = match comparing {
             Some(speed) => uncompared.files * speed.per_file,
-            None if uncompared.files > 0.0 && left == Work::default() => return None,
+            None if uncompared.files > 0.0 && left == WorkAmount::default() => return None,
             None => 0.0,
         };
         let at_limit = |bytes: f64| limit.map(|limit| bytes / limit.max(1.0));
         let copy_seconds = match copying {
-            _ if left == Work::default() => 0.0,
+            _ if left == WorkAmount::default() => 0.0,
             Some(speed) => speed.seconds(left).max(at_limit(left.bytes).unwrap_or(0.0) - speed.ahead),
             None => (at_limit(left.bytes + done.bytes)? - self.copying_seconds).max(0.0),
         };
@@ -144,9 +144,9 @@ mod tests {
     #[test]
     fn the_first_outcomes_tell_no_time_unless_the_run_is_long() {
         let (mut estimator, cost) = (Estimator::default(), FileCost::default());
-        let all = Work::new(10_000, 0);
+        let all = WorkAmount::new(10_000, 0);
         let mut left = |at: u32, done: u64| {
-            let (at, done) = (f64::from(at), Work::new(done, 0));
+            let (at, done) = (f64::from(at), WorkAmount::new(done, 0));
             let (found, compared, needed) = (all, all, all);
             let files = Standing {
                 at,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::throughput::Work;
+use super::throughput::WorkAmount;
 
 /// The cost of a file in bytes, until it is measured.
 const EXPECTED: f64 = 64.0 * 1024.0;
@@ -16,13 +16,13 @@ const RECENT: usize = 64;
 /// stays positive, and approaches the one that explains the durations best.
 #[derive(Debug, Default)]
 pub(crate) struct FileCost {
-    batches: VecDeque<Batch>,
+    batches: VecDeque<BatchCost>,
     /// The last measurement.
     bytes: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Batch {
+struct BatchCost {
     files: f64,
     bytes: f64,
     seconds: f64,
@@ -30,11 +30,11 @@ struct Batch {
 
 impl FileCost {
     /// Counts a batch for which a worker took this long.
-    pub(crate) fn add(&mut self, Work { files, bytes }: Work, seconds: f64) {
+    pub(crate) fn add(&mut self, WorkAmount { files, bytes }: WorkAmount, seconds: f64) {
         if files + bytes <= 0.0 || seconds <= 0.0 {
             return;
         }
-        self.batches.push_back(Batch { files, bytes, seconds });
+        self.batches.push_back(BatchCost { files, bytes, seconds });
         if self.batches.len() > RECENT {
             self.batches.pop_front();
         }
@@ -46,9 +46,9 @@ impl FileCost {
         self.bytes.unwrap_or(EXPECTED)
     }
 
-    /// The seconds that a worker needs for each byte of cost ([`Work::cost`]); `None` if they are not measured.
+    /// The seconds that a worker needs for each byte of cost ([`WorkAmount::cost`]); `None` if they are not measured.
     pub(crate) fn seconds_per_byte(&self) -> Option<f64> {
-        let (mut seconds, mut all) = (0.0, Work::default());
+        let (mut seconds, mut all) = (0.0, WorkAmount::default());
         for batch in &self.batches {
             seconds += batch.seconds;
             all.files += batch.files;
@@ -86,8 +86,8 @@ mod tests {
             let mut measured = FileCost::default();
             for round in 0..60_u64 {
                 let (files, bytes) = (512, 512 * (100 + round % 7 * 1000));
-                measured.add(Work::new(files, bytes), (files as f64 * cost + bytes as f64) / 1e8);
-                measured.add(Work::new(0, 4 << 20), f64::from(4 << 20) / 1e8);
+                measured.add(WorkAmount::new(files, bytes), (files as f64 * cost + bytes as f64) / 1e8);
+                measured.add(WorkAmount::new(0, 4 << 20), f64::from(4 << 20) / 1e8);
             }
             let ratio = measured.bytes() / cost;
             assert!((0.9..1.1).contains(&ratio), "{cost}: {ratio}");
@@ -99,12 +99,12 @@ mod tests {
         let mut measured = FileCost::default();
         for cost in [1e5, 1e7] {
             for _ in 0..50 {
-                measured.add(Work::new(512, 0), 512.0 * cost / 1e8);
-                measured.add(Work::new(0, 4 << 20), f64::from(4 << 20) / 1e8);
+                measured.add(WorkAmount::new(512, 0), 512.0 * cost / 1e8);
+                measured.add(WorkAmount::new(0, 4 << 20), f64::from(4 << 20) / 1e8);
             }
             assert!((0.9..1.1).contains(&(measured.bytes() / cost)), "{}", measured.bytes());
         }
-        (0..1000).for_each(|_| measured.add(Work::new(0, 4 << 20), 1.0));
+        (0..1000).for_each(|_| measured.add(WorkAmount::new(0, 4 << 20), 1.0));
         assert!(measured.bytes() > 1e4, "{}", measured.bytes());
     }
 
@@ -112,7 +112,7 @@ mod tests {
     fn batches_without_content_or_duration_change_nothing() {
         let mut measured = FileCost::default();
         for (files, bytes, seconds) in [(0, 0, 1.0), (9, 9, 0.0), (0, u64::MAX, f64::MIN_POSITIVE)] {
-            measured.add(Work::new(files, bytes), seconds);
+            measured.add(WorkAmount::new(files, bytes), seconds);
             assert!(measured.bytes().is_finite() && measured.bytes() > 0.0);
         }
     }

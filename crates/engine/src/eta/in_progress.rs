@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::file_cost::FileCost;
-use super::throughput::Work;
+use super::throughput::WorkAmount;
 
 /// The most of a batch that may be done while it has no outcome.
 const MOST: f64 = 0.99;
@@ -17,7 +17,7 @@ const OLDER: f64 = 0.95;
 /// the worker in the time to the outcome counts as done, and only for as many batches as workers have at once.
 #[derive(Debug, Default)]
 pub(crate) struct InProgress {
-    batches: HashMap<usize, Batch>,
+    batches: HashMap<usize, BatchInProgress>,
     /// The batches that workers have, and the most that they had.
     held: usize,
     most_held: usize,
@@ -27,8 +27,8 @@ pub(crate) struct InProgress {
 }
 
 #[derive(Debug)]
-struct Batch {
-    work: Work,
+struct BatchInProgress {
+    work: WorkAmount,
     /// The seconds at which it began and at which the worker had done its part.
     begun: f64,
     sent: Option<f64>,
@@ -36,8 +36,8 @@ struct Batch {
 
 impl InProgress {
     /// A worker took a batch.
-    pub(crate) fn begin(&mut self, number: usize, work: Work, at: f64) {
-        self.batches.insert(number, Batch { work, begun: at, sent: None });
+    pub(crate) fn begin(&mut self, number: usize, work: WorkAmount, at: f64) {
+        self.batches.insert(number, BatchInProgress { work, begun: at, sent: None });
         self.held += 1;
         self.most_held = self.most_held.max(self.held);
     }
@@ -60,10 +60,10 @@ impl InProgress {
     }
 
     /// The work that is done of these batches.
-    pub(crate) fn done(&self, at: f64, file_cost: &FileCost) -> Work {
-        let Some(seconds_per_byte) = file_cost.seconds_per_byte() else { return Work::default() };
+    pub(crate) fn done(&self, at: f64, file_cost: &FileCost) -> WorkAmount {
+        let Some(seconds_per_byte) = file_cost.seconds_per_byte() else { return WorkAmount::default() };
         let per_file = file_cost.bytes();
-        let (mut held, mut sent, mut sent_count) = (Work::default(), Work::default(), 0.0);
+        let (mut held, mut sent, mut sent_count) = (WorkAmount::default(), WorkAmount::default(), 0.0);
         for batch in self.batches.values() {
             if batch.sent.is_some() {
                 sent = sent.with(batch.work);
@@ -86,28 +86,28 @@ mod tests {
     #[test]
     fn a_batch_is_done_as_fast_as_those_before() {
         let (mut progress, mut cost) = (InProgress::default(), FileCost::default());
-        let work = Work::new(0, 1000);
+        let work = WorkAmount::new(0, 1000);
         progress.begin(1, work, 0.0);
-        assert_eq!(progress.done(5.0, &cost), Work::default(), "nothing is known");
+        assert_eq!(progress.done(5.0, &cost), WorkAmount::default(), "nothing is known");
         progress.end(1, 10.0);
         progress.sent(1, 10.0);
         cost.add(work, 10.0);
-        progress.begin(2, Work::new(0, 2000), 10.0);
+        progress.begin(2, WorkAmount::new(0, 2000), 10.0);
         assert!((progress.done(20.0, &cost).bytes - 1000.0).abs() < 1e-6);
         assert!((progress.done(99.0, &cost).bytes - 1980.0).abs() < 1e-6, "it has no outcome");
         progress.end(2, 99.0);
         progress.sent(2, 99.0);
         progress.end(2, 99.0);
         progress.sent(2, 99.0);
-        assert_eq!(progress.done(100.0, &cost), Work::default());
+        assert_eq!(progress.done(100.0, &cost), WorkAmount::default());
     }
 
     #[test]
     fn batches_that_wait_at_the_other_end_are_not_done() {
         let (mut progress, mut cost) = (InProgress::default(), FileCost::default());
-        cost.add(Work::new(0, 1000), 1.0);
+        cost.add(WorkAmount::new(0, 1000), 1.0);
         for number in 0..100 {
-            progress.begin(number, Work::new(0, 1000), 0.0);
+            progress.begin(number, WorkAmount::new(0, 1000), 0.0);
             progress.sent(number, 1.0);
         }
         progress.end(0, 10.0);

@@ -19,4 +19,4 @@ pub use estimator::floor;
 pub(crate) use estimator::{Estimator, Standing, is_sane};
 pub(crate) use file_cost::FileCost;
 pub(crate) use in_progress::InProgress;
-pub(crate) use throughput::{Throughput, Work};
+pub(crate) use throughput::{Throughput, WorkAmount};

@@ -55,31 +55,32 @@ const MIXED: Copy = Copy { small: (15_000.0, 2048.0), large: 2048.0 * MIB, ..COP
 
 /// The batch of a worker, and the work that is left of it.
 #[derive(Clone, Copy, Default)]
-struct Batch {
-    whole: Work,
-    left: Work,
+struct SimulatedBatch {
+    whole: WorkAmount,
+    left: WorkAmount,
     since: f64,
     number: usize,
 }
 
 /// The seconds of a run, and the estimates in it with their times.
-struct Run {
+struct SimulatedRun {
     seconds: f64,
     estimates: Vec<(f64, Option<f64>)>,
 }
 
 impl Copy {
-    fn run(self) -> Run {
+    fn run(self) -> SimulatedRun {
         let (mut estimator, mut file_cost, mut progress, mut estimates) =
             (Estimator::default(), FileCost::default(), InProgress::default(), Vec::new());
         let mut number = 0;
-        let total = Work {
+        let total = WorkAmount {
             files: self.same + self.small.0 + (self.large / SLICE).min(1.0).ceil(),
             bytes: self.small.0 * self.small.1 + self.large,
         };
-        let mut batches = vec![Batch::default(); self.workers];
-        let mut outcomes: VecDeque<(f64, Batch)> = VecDeque::new();
-        let (mut compared, mut small, mut large, mut done) = (0.0_f64, 0.0_f64, 0.0_f64, Work::default());
+        let mut batches = vec![SimulatedBatch::default(); self.workers];
+        let mut outcomes: VecDeque<(f64, SimulatedBatch)> = VecDeque::new();
+        let (mut compared, mut small, mut large, mut done) =
+            (0.0_f64, 0.0_f64, 0.0_f64, WorkAmount::default());
         let (mut queued_small, mut was_small, mut next_look, mut now) = (0.0_f64, false, LOOK, 0.0);
         loop {
             now += STEP;
@@ -103,27 +104,27 @@ impl Copy {
             let bytes_step = self.limits.1 * STEP
                 / batches.iter().filter(|b| b.left.files <= 0.0 && b.left.bytes > 0.0).count().max(1) as f64;
             for batch in &mut batches {
-                if batch.left == Work::default() && batch.whole != Work::default() {
+                if batch.left == WorkAmount::default() && batch.whole != WorkAmount::default() {
                     file_cost.add(batch.whole, now - batch.since);
                     progress.sent(batch.number, now);
                     outcomes.push_back((now + self.latency, *batch));
-                    *batch = Batch::default();
+                    *batch = SimulatedBatch::default();
                 }
-                if batch.whole == Work::default() {
+                if batch.whole == WorkAmount::default() {
                     let takes_small = queued_small > 0.0 && (!was_small || large <= 0.0);
                     was_small = takes_small;
                     let whole = if takes_small {
                         let files =
                             (queued_small / self.workers as f64).clamp(16.0, BUNDLE).min(queued_small);
                         queued_small -= files;
-                        Work { files, bytes: files * self.small.1 }
+                        WorkAmount { files, bytes: files * self.small.1 }
                     } else {
                         let bytes = SLICE.min(large);
                         large -= bytes;
-                        Work { files: 0.0, bytes }
+                        WorkAmount { files: 0.0, bytes }
                     };
                     number += 1;
-                    *batch = Batch { number, whole, left: whole, since: now };
+                    *batch = SimulatedBatch { number, whole, left: whole, since: now };
                     progress.begin(number, whole, now);
                 }
                 if batch.left.files > 0.0 {
@@ -139,7 +140,7 @@ impl Copy {
                 done.bytes += batch.whole.bytes;
             }
             let is_compared = compared >= total.files;
-            let needed = Work {
+            let needed = WorkAmount {
                 files: small + f64::from(u8::from(self.large > 0.0 && compared > self.same)),
                 bytes: small * self.small.1 + if compared > self.same { self.large } else { 0.0 },
             };
@@ -155,7 +156,7 @@ impl Copy {
                     is_copying: needed != done,
                     scan_done: true,
                     found: total,
-                    compared: Work { files: compared, bytes: needed.bytes },
+                    compared: WorkAmount { files: compared, bytes: needed.bytes },
                     needed,
                     done: done.with(progress.done(now, &file_cost)),
                     limit: Some(self.limits.1).filter(|_| self.knows_limit),
@@ -166,13 +167,13 @@ impl Copy {
                 estimates.push((now, left.map(|left| left.max(floor(now)))));
             }
             if is_done {
-                return Run { seconds: now, estimates };
+                return SimulatedRun { seconds: now, estimates };
             }
         }
     }
 }
 
-impl Run {
+impl SimulatedRun {
     /// The estimate after a part of the run, as a multiple of the seconds that were left.
     fn ratio(&self, part: f64) -> f64 {
         let (at, estimate) = *self.estimates.iter().find(|(at, _)| *at >= self.seconds * part).unwrap();

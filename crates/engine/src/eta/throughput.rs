@@ -18,12 +18,12 @@ const MIN_OUTCOMES: usize = 4;
 
 /// Files and bytes of content.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Work {
+pub(crate) struct WorkAmount {
     pub(crate) files: f64,
     pub(crate) bytes: f64,
 }
 
-impl Work {
+impl WorkAmount {
     pub(crate) fn new(files: u64, bytes: u64) -> Self {
         Self { files: files as f64, bytes: bytes as f64 }
     }
@@ -57,7 +57,7 @@ impl Work {
 /// The sum of the work that is done, at the times at which it grew.
 #[derive(Debug, Default)]
 pub(crate) struct Throughput {
-    outcomes: VecDeque<(f64, Work)>,
+    outcomes: VecDeque<(f64, WorkAmount)>,
     /// The first outcome is not that of the beginning any more.
     is_trimmed: bool,
     /// When the conditions changed for the last time.
@@ -77,16 +77,16 @@ pub(crate) struct Speed {
 
 impl Speed {
     /// The seconds for this work.
-    pub(crate) fn seconds(&self, work: Work) -> f64 {
+    pub(crate) fn seconds(&self, work: WorkAmount) -> f64 {
         (work.files * self.per_file + work.bytes * self.per_byte - self.ahead).max(0.0)
     }
 }
 
 impl Throughput {
     /// By `now`, in seconds since the work began, this is done.
-    pub(crate) fn observe(&mut self, now: f64, done: Work) {
+    pub(crate) fn observe(&mut self, now: f64, done: WorkAmount) {
         let last = self.outcomes.back().copied();
-        if last.map_or(Work::default(), |(_, work)| work) == done {
+        if last.map_or(WorkAmount::default(), |(_, work)| work) == done {
             return;
         }
         self.outcomes.push_back((now, done));
@@ -120,7 +120,7 @@ impl Throughput {
             return None;
         }
         let is_steady = self.outcomes.len() > 2 && last.0 - first.0 >= first.0;
-        let begin = if self.is_trimmed || is_steady { first } else { (0.0, Work::default()) };
+        let begin = if self.is_trimmed || is_steady { first } else { (0.0, WorkAmount::default()) };
         let moved = last.1.without(begin.1).cost(per_file);
         if moved <= 0.0 {
             return None;
@@ -143,8 +143,8 @@ impl Throughput {
 mod tests {
     use super::*;
 
-    fn bytes(bytes: f64) -> Work {
-        Work { files: 0.0, bytes }
+    fn bytes(bytes: f64) -> WorkAmount {
+        WorkAmount { files: 0.0, bytes }
     }
 
     fn left(throughput: &Throughput, now: f64, left: f64) -> f64 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haul_core::{Entry, PageHashes, RelPath};
 
-use super::large::LargeFile;
+use super::large::QueuedLargeFile;
 
 /// The number of slices in one question. The answer fits into the first round trip of a new TCP connection.
 const PER_QUESTION: u32 = 4;
@@ -25,21 +25,21 @@ pub(super) type ComparedSlice = (Arc<Entry>, u32, Option<PageHashes>);
 
 /// Large files that are being compared.
 #[derive(Default)]
-pub(super) struct Comparing {
-    large_files: VecDeque<LargeFile>,
+pub(super) struct LargeFileComparisons {
+    large_files: VecDeque<QueuedLargeFile>,
     /// Questions without an answer, by number.
     asked: Vec<(u64, RelPath)>,
     next: u64,
     ready: VecDeque<ComparedSlice>,
 }
 
-impl Comparing {
-    pub(super) fn add(&mut self, large: LargeFile) {
+impl LargeFileComparisons {
+    pub(super) fn add(&mut self, large: QueuedLargeFile) {
         self.large_files.push_back(large);
     }
 
     /// The large files with slices to ask about.
-    pub(super) fn large_files(&self) -> impl Iterator<Item = &LargeFile> {
+    pub(super) fn large_files(&self) -> impl Iterator<Item = &QueuedLargeFile> {
         self.large_files.iter()
     }
 
@@ -83,7 +83,7 @@ impl Comparing {
     }
 
     /// Takes an answer. A short answer ends the comparison of the file: the rest of the file is returned.
-    pub(super) fn answer(&mut self, question: Question, pages: Vec<PageHashes>) -> Option<LargeFile> {
+    pub(super) fn answer(&mut self, question: Question, pages: Vec<PageHashes>) -> Option<QueuedLargeFile> {
         // The file may have been dropped meanwhile.
         let at = self.asked.iter().position(|(number, _)| *number == question.number)?;
         self.asked.swap_remove(at);

@@ -10,8 +10,8 @@ use std::time::Duration;
 use haul_core::buffer::BUFFER_LEN;
 use haul_core::{Batch, Entry, PageHashes, RelPath, Slice};
 
-use super::compare::{Comparing, Question};
-use super::large::LargeFile;
+use super::compare::{LargeFileComparisons, Question};
+use super::large::QueuedLargeFile;
 use super::small::SmallFiles;
 
 /// The number of small files in one batch, at most.
@@ -28,7 +28,7 @@ const CHECK: Duration = Duration::from_secs(1);
 /// The files to send.
 #[derive(Default)]
 pub(crate) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<DispatchState>,
     /// Wakes workers that may take work.
     work: Condvar,
     /// Wakes workers and comparers that had to wait for [`Queue::allow`].
@@ -49,11 +49,11 @@ pub(crate) struct Work {
 }
 
 #[derive(Default)]
-struct State {
+struct DispatchState {
     small: SmallFiles,
-    large_files: VecDeque<LargeFile>,
+    large_files: VecDeque<QueuedLargeFile>,
     /// Large files that are compared first.
-    comparing: Comparing,
+    comparing: LargeFileComparisons,
     /// Slices to send again. They come first.
     again: Vec<(Arc<Entry>, Slice)>,
     /// The last batch was a bundle: the next one is of a large file if there is one.
@@ -87,7 +87,7 @@ impl Queue {
         while state.large_files_are_many() && !state.closed {
             state = self.space.wait(state);
         }
-        let large = LargeFile::new(entry, have, compare);
+        let large = QueuedLargeFile::new(entry, have, compare);
         if large.is_done() {
             return;
         }
@@ -151,7 +151,7 @@ impl Queue {
     pub(crate) fn drop_large(&self, path: &RelPath) -> u64 {
         let mut state = self.state.lock();
         let all = state.large_files.iter().chain(state.comparing.large_files());
-        let dropped = all.filter(|large| large.entry.path == *path).map(LargeFile::bytes_left).sum();
+        let dropped = all.filter(|large| large.entry.path == *path).map(QueuedLargeFile::bytes_left).sum();
         state.large_files.retain(|large| large.entry.path != *path);
         state.comparing.drop_file(path);
         state.again.retain(|(entry, _)| entry.path != *path);
@@ -222,7 +222,7 @@ impl Queue {
     }
 }
 
-impl State {
+impl DispatchState {
     fn small_files_are_many(&self) -> bool {
         self.small.count() >= MAX_SMALL || self.small.weight() >= MAX_WEIGHT
     }
@@ -264,7 +264,7 @@ impl State {
 
     /// Whether there are no more slices than workers.
     fn is_ending(&self) -> bool {
-        let left = || self.large_files.iter().map(LargeFile::left).sum::<usize>();
+        let left = || self.large_files.iter().map(QueuedLargeFile::left).sum::<usize>();
         self.large_files.len() <= self.workers && left() <= self.workers && self.comparing.is_empty()
     }
 

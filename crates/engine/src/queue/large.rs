@@ -12,7 +12,7 @@ pub(crate) fn is_large(entry: &Entry) -> bool {
 }
 
 /// A large file with slices to send.
-pub(super) struct LargeFile {
+pub(super) struct QueuedLargeFile {
     pub(super) entry: Arc<Entry>,
     next: u32,
     end: u32,
@@ -24,7 +24,7 @@ pub(super) struct LargeFile {
     have: Vec<Range<u32>>,
 }
 
-impl LargeFile {
+impl QueuedLargeFile {
     /// All slices of a file but those in `have`. `whole`: no slice may be sent in parts.
     pub(super) fn new(entry: Arc<Entry>, have: Vec<Range<u32>>, whole: bool) -> Self {
         let end = slice_count(entry.len);

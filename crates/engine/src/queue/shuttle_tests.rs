@@ -19,7 +19,7 @@ fn file(name: &str, len: u64) -> Arc<Entry> {
 }
 
 /// Slices by path and index: how often each was taken.
-type Taken = Arc<Mutex<BTreeMap<(String, u32), u32>>>;
+type TakenCounts = Arc<Mutex<BTreeMap<(String, u32), u32>>>;
 
 /// Starts workers that take slices until the queue is closed. The last one of `expected` slices closes it. The first
 /// slice of each file is put back once.
@@ -28,8 +28,8 @@ fn start_workers(
     workers: usize,
     expected: usize,
     resend: bool,
-) -> (Taken, Vec<JoinHandle<()>>) {
-    let taken = Taken::default();
+) -> (TakenCounts, Vec<JoinHandle<()>>) {
+    let taken = TakenCounts::default();
     let left = Arc::new(AtomicUsize::new(expected));
     let threads = (0..workers).map(|number| {
         let (queue, taken, left) = (queue.clone(), taken.clone(), left.clone());

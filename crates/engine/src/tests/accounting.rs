@@ -8,8 +8,8 @@ use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, proptest};
 use proptest::sample::select;
 
-use super::faults::{Call, error, path};
-use super::memory::{MemorySink, Tree, dir, file, older, symlink, tree};
+use super::faults::{EndCall, error, path};
+use super::memory::{MemorySink, MemoryTree, dir, file, older, symlink, tree};
 use super::runs::{Setup, counted, options};
 use crate::{CopyOptions, Delete};
 
@@ -18,7 +18,7 @@ const NAMES: [&str; 12] = ["a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/a", "d/
 
 /// A kind of entry in the trees of the tests.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum TreeKind {
     Small,
     Large,
     Older,
@@ -28,23 +28,30 @@ enum Kind {
     Link,
 }
 
-fn entry(at: &str, kind: Kind) -> Entry {
+fn entry(at: &str, kind: TreeKind) -> Entry {
     match kind {
-        Kind::Small => file(at, 10),
-        Kind::Large => file(at, 3 * SLICE_LEN + 1),
-        Kind::Older => older(file(at, 10)),
-        Kind::Dir => dir(at),
-        Kind::Symlink => symlink(at, "a"),
-        Kind::Link => Entry { nlink: 4, ino: 5, dev: 1, ..file(at, 10) },
+        TreeKind::Small => file(at, 10),
+        TreeKind::Large => file(at, 3 * SLICE_LEN + 1),
+        TreeKind::Older => older(file(at, 10)),
+        TreeKind::Dir => dir(at),
+        TreeKind::Symlink => symlink(at, "a"),
+        TreeKind::Link => Entry { nlink: 4, ino: 5, dev: 1, ..file(at, 10) },
     }
 }
 
-fn kinds() -> impl Strategy<Value = Kind> {
-    select(vec![Kind::Small, Kind::Large, Kind::Older, Kind::Dir, Kind::Symlink, Kind::Link])
+fn kinds() -> impl Strategy<Value = TreeKind> {
+    select(vec![
+        TreeKind::Small,
+        TreeKind::Large,
+        TreeKind::Older,
+        TreeKind::Dir,
+        TreeKind::Symlink,
+        TreeKind::Link,
+    ])
 }
 
 /// A tree in which the parent of every entry is a directory.
-fn trees() -> impl Strategy<Value = Tree> {
+fn trees() -> impl Strategy<Value = MemoryTree> {
     vec((select(NAMES.to_vec()), kinds()), 0..12).prop_map(|entries| {
         let mut found = tree([dir("")]);
         for (name, kind) in entries {
@@ -65,24 +72,24 @@ fn trees() -> impl Strategy<Value = Tree> {
 
 /// A call about a path that returns an error some times.
 #[derive(Clone, Debug)]
-struct Fault(Call, &'static str, usize, ErrorKind, Retry);
+struct FaultyCall(EndCall, &'static str, usize, ErrorKind, Retry);
 
-fn faults() -> impl Strategy<Value = Vec<Fault>> {
+fn faults() -> impl Strategy<Value = Vec<FaultyCall>> {
     let calls = select(vec![
-        Call::Lookup,
-        Call::Digest,
-        Call::Read,
-        Call::Offer,
-        Call::Write,
-        Call::Clone,
-        Call::Discard,
-        Call::Link,
+        EndCall::Lookup,
+        EndCall::Digest,
+        EndCall::Read,
+        EndCall::Offer,
+        EndCall::Write,
+        EndCall::Clone,
+        EndCall::Discard,
+        EndCall::Link,
     ]);
     let kinds =
         select(vec![ErrorKind::SourceChanged, ErrorKind::Io, ErrorKind::Corrupt, ErrorKind::NotEmpty]);
     let retries = select(vec![Retry::Never, Retry::Again, Retry::OtherStream, Retry::Anew]);
     let fault = (calls, select(NAMES.to_vec()), 1..6_usize, kinds, retries);
-    vec(fault.prop_map(|(call, at, times, kind, retry)| Fault(call, at, times, kind, retry)), 0..8)
+    vec(fault.prop_map(|(call, at, times, kind, retry)| FaultyCall(call, at, times, kind, retry)), 0..8)
 }
 
 /// The options of a run.
@@ -122,7 +129,7 @@ proptest! {
     ) {
         let sink = MemorySink { tree: Mutex::new(old), dry_run: on.dry_run, ..MemorySink::default() };
         let mut setup = Setup::with_sink(source.into_values(), sink);
-        for Fault(call, at, times, kind, retry) in faults {
+        for FaultyCall(call, at, times, kind, retry) in faults {
             setup.faults.plan(call, at, times, &error(kind, retry));
         }
         if on.unreadable {

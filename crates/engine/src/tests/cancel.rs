@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use haul_core::SLICE_LEN;
 
-use super::faults::Call;
+use super::faults::EndCall;
 use super::memory::{dir, file};
 use super::runs::{Setup, counted, options};
 use crate::{CopyOptions, Delete};
@@ -22,14 +22,14 @@ fn setup() -> Setup {
 #[test]
 fn a_run_can_be_cancelled_in_every_state() {
     for call in [
-        Call::Scan,
-        Call::Offer,
-        Call::ReadBatch,
-        Call::Read,
-        Call::Write,
-        Call::Link,
-        Call::Remove,
-        Call::Finish,
+        EndCall::Scan,
+        EndCall::Offer,
+        EndCall::ReadBatch,
+        EndCall::Read,
+        EndCall::Write,
+        EndCall::Link,
+        EndCall::Remove,
+        EndCall::Finish,
     ] {
         let mut setup = setup();
         setup.faults.cancel_at(call, &setup.cancel);
@@ -40,9 +40,9 @@ fn a_run_can_be_cancelled_in_every_state() {
         assert_eq!((report.fatal, report.totals.failed), (None, 0), "{call:?}");
         assert!(counted(&report.totals) <= report.totals.found, "{call:?}");
         assert!(begun.elapsed() < Duration::from_secs(3), "{call:?}");
-        let is_late = matches!(call, Call::Remove | Call::Finish);
+        let is_late = matches!(call, EndCall::Remove | EndCall::Finish);
         assert_eq!(report.totals.removed, u64::from(is_late), "{call:?}");
-        assert_eq!(setup.has("d/z"), is_late || call == Call::Link, "{call:?}");
+        assert_eq!(setup.has("d/z"), is_late || call == EndCall::Link, "{call:?}");
     }
 }
 
@@ -53,14 +53,14 @@ fn a_run_that_is_cancelled_before_it_begins_copies_nothing() {
     let report = setup.run(options());
     assert!(report.interrupted);
     assert_eq!(counted(&report.totals), 0);
-    assert_eq!(setup.faults.calls(Call::Write, "g"), 0);
+    assert_eq!(setup.faults.calls(EndCall::Write, "g"), 0);
 }
 
 #[test]
 fn a_cancelled_run_does_not_wait_for_writes_for_ever() {
     let mut setup = setup();
     setup.sink.holds_writes.store(true, Ordering::Relaxed);
-    setup.faults.cancel_at(Call::Write, &setup.cancel);
+    setup.faults.cancel_at(EndCall::Write, &setup.cancel);
     let begun = Instant::now();
     let report = setup.run(options());
     assert!(report.interrupted && report.totals.copied == 0);

@@ -2,14 +2,14 @@
 
 use haul_core::{ErrorKind, Retry, SLICE_LEN};
 
-use super::faults::{Call, error, path};
+use super::faults::{EndCall, error, path};
 use super::memory::{dir, file};
 use super::runs::Setup;
 
 /// Copies a file that changes `times` times while it is read. Returns the setup, copied and failed.
 fn changing(len: u64, times: usize) -> (Setup, u64, u64) {
     let mut setup = Setup::new([file("f", len), file("other", 1)], []);
-    setup.faults.plan(Call::Read, "f", times, &error(ErrorKind::SourceChanged, Retry::Never));
+    setup.faults.plan(EndCall::Read, "f", times, &error(ErrorKind::SourceChanged, Retry::Never));
     let totals = setup.copy();
     (setup, totals.copied - 1, totals.failed)
 }
@@ -19,7 +19,10 @@ fn a_file_that_changes_once_is_copied_again() {
     for len in [10, 3 * SLICE_LEN] {
         let (setup, copied, failed) = changing(len, 1);
         assert_eq!((copied, failed), (1, 0));
-        assert_eq!((setup.faults.calls(Call::Discard, "f"), setup.faults.calls(Call::Offer, "f")), (1, 2));
+        assert_eq!(
+            (setup.faults.calls(EndCall::Discard, "f"), setup.faults.calls(EndCall::Offer, "f")),
+            (1, 2)
+        );
     }
 }
 
@@ -35,8 +38,8 @@ fn a_file_that_changes_twice_fails() {
 #[test]
 fn a_file_that_goes_away_after_it_changed_fails() {
     let mut setup = Setup::new([file("f", 10)], []);
-    setup.faults.plan(Call::Read, "f", 1, &error(ErrorKind::SourceChanged, Retry::Never));
-    setup.faults.plan(Call::Lookup, "f", 1, &error(ErrorKind::NotFound, Retry::Never));
+    setup.faults.plan(EndCall::Read, "f", 1, &error(ErrorKind::SourceChanged, Retry::Never));
+    setup.faults.plan(EndCall::Lookup, "f", 1, &error(ErrorKind::NotFound, Retry::Never));
     assert_eq!(setup.copy().failed, 1);
     assert_eq!(setup.failures(), [("f".to_owned(), ErrorKind::NotFound)]);
 }
@@ -46,7 +49,7 @@ fn a_file_that_is_another_thing_after_it_changed_fails() {
     for now in [None, Some(dir("f"))] {
         let mut setup = Setup::new([file("f", 10)], []);
         setup.source.now.lock().insert(path("f"), now);
-        setup.faults.plan(Call::Read, "f", 1, &error(ErrorKind::SourceChanged, Retry::Never));
+        setup.faults.plan(EndCall::Read, "f", 1, &error(ErrorKind::SourceChanged, Retry::Never));
         assert_eq!(setup.copy().failed, 1);
         assert_eq!(setup.failures(), [("f".to_owned(), ErrorKind::SourceChanged)]);
     }
@@ -55,8 +58,8 @@ fn a_file_that_is_another_thing_after_it_changed_fails() {
 #[test]
 fn a_changed_file_fails_if_its_staged_file_cannot_be_discarded() {
     let mut setup = Setup::new([file("f", 10)], []);
-    setup.faults.plan(Call::Read, "f", 1, &error(ErrorKind::SourceChanged, Retry::Never));
-    setup.faults.plan(Call::Discard, "f", 1, &error(ErrorKind::Io, Retry::Never));
+    setup.faults.plan(EndCall::Read, "f", 1, &error(ErrorKind::SourceChanged, Retry::Never));
+    setup.faults.plan(EndCall::Discard, "f", 1, &error(ErrorKind::Io, Retry::Never));
     assert_eq!(setup.copy().failed, 1);
     assert_eq!(setup.failures(), [("f".to_owned(), ErrorKind::Io)]);
 }
@@ -65,6 +68,6 @@ fn a_changed_file_fails_if_its_staged_file_cannot_be_discarded() {
 fn a_file_that_grows_while_it_is_read_is_copied_as_it_is_now() {
     let mut setup = Setup::new([file("f", 10)], []);
     setup.source.now.lock().insert(path("f"), Some(file("f", 3 * SLICE_LEN)));
-    setup.faults.plan(Call::Read, "f", 1, &error(ErrorKind::SourceChanged, Retry::Never));
+    setup.faults.plan(EndCall::Read, "f", 1, &error(ErrorKind::SourceChanged, Retry::Never));
     assert_eq!(setup.copy().copied_bytes, 3 * SLICE_LEN);
 }

@@ -5,7 +5,7 @@ use haul_core::filter::Rule;
 use haul_core::sync::Mutex;
 use haul_core::{Entry, ErrorKind, Report, Retry, ScanOptions};
 
-use super::faults::{Call, error, path};
+use super::faults::{EndCall, error, path};
 use super::memory::{MemorySink, dir, file, tree};
 use super::runs::{Setup, counted, options};
 use crate::{CopyOptions, Delete};
@@ -40,13 +40,13 @@ fn nothing_is_deleted_after_scan_errors() {
     assert!(report.not_removed.is_some_and(|why| why.contains("not all of the source")));
     assert_eq!((report.totals.removed, report.totals.failed, report.totals.copied), (0, 1, 1));
     assert!(setup.has("x/y") && setup.has("d/x"));
-    assert_eq!(setup.faults.calls(Call::Remove, "x/y"), 0);
+    assert_eq!(setup.faults.calls(EndCall::Remove, "x/y"), 0);
 }
 
 #[test]
 fn nothing_is_deleted_after_a_scan_that_failed() {
     let mut setup = setup();
-    setup.faults.plan(Call::Scan, "", 1, &error(ErrorKind::Io, Retry::Never));
+    setup.faults.plan(EndCall::Scan, "", 1, &error(ErrorKind::Io, Retry::Never));
     let report = setup.run(deleting());
     assert_eq!((report.totals.removed, report.fatal.map(|error| error.kind())), (0, Some(ErrorKind::Io)));
     assert!(setup.has("x/y"));
@@ -72,7 +72,7 @@ fn scan_errors_can_be_ignored() {
 #[test]
 fn an_entry_that_the_source_cannot_look_up_stays_with_its_directory() {
     let mut setup = setup();
-    setup.faults.plan(Call::Lookup, "x/y", 1, &error(ErrorKind::PermissionDenied, Retry::Never));
+    setup.faults.plan(EndCall::Lookup, "x/y", 1, &error(ErrorKind::PermissionDenied, Retry::Never));
     let report = setup.run(deleting());
     assert_eq!(report.totals.removed, 1);
     assert!(setup.has("x/y") && !setup.has("d/x"));
@@ -82,12 +82,12 @@ fn an_entry_that_the_source_cannot_look_up_stays_with_its_directory() {
 #[test]
 fn a_failed_deletion_is_reported_and_its_directory_stays() {
     let mut setup = setup();
-    setup.faults.plan(Call::Remove, "x/y", 1, &error(ErrorKind::PermissionDenied, Retry::Never));
+    setup.faults.plan(EndCall::Remove, "x/y", 1, &error(ErrorKind::PermissionDenied, Retry::Never));
     let report = setup.run(deleting());
     assert_eq!((report.totals.removed, report.totals.failed), (1, 1));
     assert!(setup.has("x") && setup.events.notes.lock().len() == 1);
     let mut setup = self::setup();
-    setup.faults.plan(Call::Remove, "d/x", 1, &error(ErrorKind::InUse, Retry::Never));
+    setup.faults.plan(EndCall::Remove, "d/x", 1, &error(ErrorKind::InUse, Retry::Never));
     assert_eq!(setup.run(deleting()).totals.failed, 0, "a name in use is no failure");
 }
 
@@ -136,7 +136,7 @@ fn a_file_replaces_a_directory_after_its_content_was_sent() {
     assert_eq!((report.totals.copied, report.totals.failed, report.totals.removed), (1, 0, 2));
     assert!(deletes.old()[&path("a")].is_file());
     let mut fails = setup();
-    fails.faults.plan(Call::Read, "a", 1, &error(ErrorKind::Io, Retry::Never));
+    fails.faults.plan(EndCall::Read, "a", 1, &error(ErrorKind::Io, Retry::Never));
     let report = fails.run(deleting());
     assert_eq!((report.totals.copied, report.totals.failed), (0, 1));
     let mut refused = setup();
@@ -152,7 +152,7 @@ fn a_directory_with_an_entry_that_stays_is_not_replaced() {
         let old = [dir(""), dir("a"), file("a/b", 1), file("a/c", 1)];
         let sink = MemorySink { tree: Mutex::new(tree(old)), dry_run, ..MemorySink::default() };
         let mut setup = Setup::with_sink([dir(""), file("a", 1)], sink);
-        setup.faults.plan(Call::Lookup, "a/b", 1, &error(ErrorKind::Io, Retry::Never));
+        setup.faults.plan(EndCall::Lookup, "a/b", 1, &error(ErrorKind::Io, Retry::Never));
         let report = setup.run(CopyOptions { dry_run, ..deleting() });
         assert_eq!((report.totals.failed, report.totals.copied), (1, 0), "{dry_run}");
         assert_eq!(setup.failures(), [("a".to_owned(), ErrorKind::NotEmpty)]);
@@ -188,7 +188,7 @@ fn a_mount_point_protects_the_entries_below_it() {
 #[test]
 fn an_ancestor_that_cannot_be_looked_up_protects_the_entries_below_it() {
     let mut setup = setup();
-    setup.faults.plan(Call::Lookup, "x", 9, &error(ErrorKind::Io, Retry::Never));
+    setup.faults.plan(EndCall::Lookup, "x", 9, &error(ErrorKind::Io, Retry::Never));
     let scan =
         ScanOptions { min_size: Some(1), rules: vec![Rule::exclude("q")].into(), ..ScanOptions::default() };
     let report = setup.run(CopyOptions { scan, ..deleting() });

@@ -9,7 +9,7 @@ use crate::Cancel;
 
 /// A call that can fail. Where a call is about several paths, each path is a call of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Call {
+pub(super) enum EndCall {
     Scan,
     Lookup,
     Digest,
@@ -29,27 +29,27 @@ pub(super) enum Call {
 
 /// The planned errors, and the number of calls.
 #[derive(Default)]
-pub(super) struct Faults {
-    planned: Mutex<HashMap<(Call, RelPath), VecDeque<Error>>>,
-    calls: Mutex<HashMap<(Call, RelPath), u32>>,
-    cancel: Mutex<Option<(Call, Cancel)>>,
+pub(super) struct PlannedErrors {
+    planned: Mutex<HashMap<(EndCall, RelPath), VecDeque<Error>>>,
+    calls: Mutex<HashMap<(EndCall, RelPath), u32>>,
+    cancel: Mutex<Option<(EndCall, Cancel)>>,
 }
 
-impl Faults {
+impl PlannedErrors {
     /// The next `times` calls return this error.
-    pub(super) fn plan(&self, call: Call, at: &str, times: usize, error: &Error) {
+    pub(super) fn plan(&self, call: EndCall, at: &str, times: usize, error: &Error) {
         let mut planned = self.planned.lock();
         let errors = planned.entry((call, path(at))).or_default();
         errors.extend(std::iter::repeat_n(error.clone(), times));
     }
 
     /// The first call of this kind cancels the run.
-    pub(super) fn cancel_at(&self, call: Call, cancel: &Cancel) {
+    pub(super) fn cancel_at(&self, call: EndCall, cancel: &Cancel) {
         *self.cancel.lock() = Some((call, cancel.clone()));
     }
 
     /// Counts a call and returns its planned error.
-    pub(super) fn meet(&self, call: Call, at: &RelPath) -> Result<()> {
+    pub(super) fn meet(&self, call: EndCall, at: &RelPath) -> Result<()> {
         if let Some((planned, cancel)) = &*self.cancel.lock()
             && *planned == call
         {
@@ -62,7 +62,7 @@ impl Faults {
     }
 
     /// The number of calls about a path.
-    pub(super) fn calls(&self, call: Call, at: &str) -> u32 {
+    pub(super) fn calls(&self, call: EndCall, at: &str) -> u32 {
         self.calls.lock().get(&(call, path(at))).copied().unwrap_or_default()
     }
 }

@@ -3,10 +3,10 @@
 use haul_core::sync::Mutex;
 use haul_core::{Digest, Entry, EntryKind, ErrorKind, Retry, ScanOptions};
 
-use super::faults::{Call, error, path};
+use super::faults::{EndCall, error, path};
 use super::memory::{MemorySource, content, dir, file, symlink, tree};
 use super::runs::{Events, counted};
-use crate::{Algorithm, Cancel, Checked, HashLine, VerifyOptions, check_manifest, hash, verify};
+use crate::{Algorithm, Cancel, HashLine, VerifyDifference, VerifyOptions, check_manifest, hash, verify};
 
 fn source(entries: impl IntoIterator<Item = Entry>) -> MemorySource {
     MemorySource { tree: Mutex::new(tree(entries)), ..MemorySource::default() }
@@ -21,7 +21,7 @@ fn every_file_is_hashed_once() {
     let files = (0..900).map(|number| file(&format!("d/{number}"), 1 << 20));
     let bad = Entry { uid: u32::MAX, ..file("bad", 1) };
     let source = source(files.chain([dir("d"), content(file("z", 1), 7), bad]));
-    source.faults.plan(Call::Digest, "d/5", 1, &error(ErrorKind::Io, Retry::Never));
+    source.faults.plan(EndCall::Digest, "d/5", 1, &error(ErrorKind::Io, Retry::Never));
     source.unreadable.lock().push(path("locked"));
     let mut lines = Vec::new();
     let mut line = |line| {
@@ -55,7 +55,7 @@ fn an_error_of_the_output_ends_the_hashing() {
 fn a_scan_that_fails_and_a_cancelled_run_end_the_hashing() {
     let cancel = Cancel::default();
     let scanned = source([file("f", 1)]);
-    scanned.faults.plan(Call::Scan, "", 1, &error(ErrorKind::Io, Retry::Never));
+    scanned.faults.plan(EndCall::Scan, "", 1, &error(ErrorKind::Io, Retry::Never));
     let mut line = |_| Ok(());
     let report =
         hash(&scanned, &ScanOptions::default(), Algorithm::Blake3, &mut line, &Events::default(), &cancel);
@@ -101,27 +101,28 @@ fn verify_names_every_difference() {
             ends(kind),
             file("extra", 1),
         ]);
-        destination.faults.plan(Call::Digest, "d/unreadable", 1, &error(ErrorKind::Io, Retry::Never));
-        destination.faults.plan(Call::Lookup, "d/unknown", 1, &error(ErrorKind::Io, Retry::Never));
+        destination.faults.plan(EndCall::Digest, "d/unreadable", 1, &error(ErrorKind::Io, Retry::Never));
+        destination.faults.plan(EndCall::Lookup, "d/unknown", 1, &error(ErrorKind::Io, Retry::Never));
         let (events, mut found) = (Events::default(), Vec::new());
         let mut take = |checked| found.push(checked);
         let options = VerifyOptions::default();
         let report = verify(&source, &destination, options, &mut take, &events, &Cancel::default());
         assert_eq!((report.corrupt, report.totals.same, report.totals.failed, report.fatal), (5, 3, 2, None));
         assert_eq!(report.totals.found, 10);
-        let differing = found.iter().filter(|checked| matches!(checked, Checked::Differs(..))).count();
+        let differing =
+            found.iter().filter(|checked| matches!(checked, VerifyDifference::Differs(..))).count();
         assert_eq!(differing, 4);
-        assert!(found.contains(&Checked::Missing(path("d/missing"))));
-        assert!(found.contains(&Checked::Extra(path("extra"))));
+        assert!(found.contains(&VerifyDifference::Missing(path("d/missing"))));
+        assert!(found.contains(&VerifyDifference::Extra(path("extra"))));
         let lengths = "3 bytes at the source, 4 at the destination".to_owned();
-        assert!(found.contains(&Checked::Differs(path("d/len"), lengths)));
+        assert!(found.contains(&VerifyDifference::Differs(path("d/len"), lengths)));
     }
 }
 
 #[test]
 fn an_end_that_cannot_list_ends_verify() {
     let (first, second) = (source([file("f", 1)]), source([file("f", 1)]));
-    second.faults.plan(Call::Scan, "", 1, &error(ErrorKind::Io, Retry::Never));
+    second.faults.plan(EndCall::Scan, "", 1, &error(ErrorKind::Io, Retry::Never));
     let options = VerifyOptions::default();
     let report = verify(&first, &second, options, &mut |_| (), &Events::default(), &Cancel::default());
     assert_eq!((report.totals.same, report.fatal.map(|error| error.kind())), (1, Some(ErrorKind::Io)));
@@ -130,7 +131,7 @@ fn an_end_that_cannot_list_ends_verify() {
 #[test]
 fn a_manifest_is_compared_line_by_line() {
     let destination = source([file("a", 1), content(file("b", 1), 2), file("d", 1)]);
-    destination.faults.plan(Call::Digest, "d", 1, &error(ErrorKind::Io, Retry::Never));
+    destination.faults.plan(EndCall::Digest, "d", 1, &error(ErrorKind::Io, Retry::Never));
     let line = |at: &str| Ok(HashLine { path: path(at), digest: digest(0) });
     let good = [line("a"), line("b"), line("c"), line("d"), Err(error(ErrorKind::Usage, Retry::Never))];
     let bad = (0..300).map(|_| Err(error(ErrorKind::Usage, Retry::Never)));
@@ -142,5 +143,5 @@ fn a_manifest_is_compared_line_by_line() {
     assert_eq!((report.totals.found, report.totals.same, report.corrupt), (306, 2, 2));
     assert_eq!(report.totals.failed, 302);
     assert_eq!(counted(&report.totals) + report.corrupt, report.totals.found);
-    assert!(matches!(&found[..], [Checked::Differs(..), Checked::Missing(_)]), "{found:?}");
+    assert!(matches!(&found[..], [VerifyDifference::Differs(..), VerifyDifference::Missing(_)]), "{found:?}");
 }

@@ -3,7 +3,7 @@
 use haul_core::event::Action;
 use haul_core::{Entry, ErrorKind, Retry};
 
-use super::faults::{Call, error};
+use super::faults::{EndCall, error};
 use super::memory::{dir, file, older};
 use super::runs::{Setup, options};
 use crate::CopyOptions;
@@ -47,7 +47,7 @@ fn a_second_run_links_nothing() {
 #[test]
 fn links_to_a_file_that_failed_fail() {
     let mut setup = Setup::new(names(&["a", "b", "c"], 3), []);
-    setup.faults.plan(Call::Write, "a", 1, &error(ErrorKind::Io, Retry::Never));
+    setup.faults.plan(EndCall::Write, "a", 1, &error(ErrorKind::Io, Retry::Never));
     assert_eq!(setup.copy().failed, 3);
     let not_found = |at: &str| (at.to_owned(), ErrorKind::NotFound);
     assert_eq!(setup.failures()[1..], [not_found("b"), not_found("c")]);

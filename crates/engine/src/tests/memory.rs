@@ -17,7 +17,7 @@ use haul_core::{
     ScanBatch, ScanOptions, Side, Sink, SinkCaps, SliceData, Source, SourceCaps, WriteDone,
 };
 
-use super::faults::{Call, Faults, path};
+use super::faults::{EndCall, PlannedErrors, path};
 
 /// The number of entries in one scan batch.
 const BATCH: usize = 7;
@@ -54,17 +54,17 @@ fn digest(entry: &Entry) -> Digest {
     Digest([entry.atime.sec as u8; 32])
 }
 
-pub(super) type Tree = BTreeMap<RelPath, Entry>;
+pub(super) type MemoryTree = BTreeMap<RelPath, Entry>;
 
-pub(super) fn tree(entries: impl IntoIterator<Item = Entry>) -> Tree {
+pub(super) fn tree(entries: impl IntoIterator<Item = Entry>) -> MemoryTree {
     entries.into_iter().map(|entry| (entry.path.clone(), entry)).collect()
 }
 
 /// A source in memory.
 #[derive(Default)]
 pub(super) struct MemorySource {
-    pub(super) tree: Mutex<Tree>,
-    pub(super) faults: Arc<Faults>,
+    pub(super) tree: Mutex<MemoryTree>,
+    pub(super) faults: Arc<PlannedErrors>,
     /// Paths that the scan reports as errors.
     pub(super) unreadable: Mutex<Vec<RelPath>>,
     /// Entries that lookups find instead of those of the tree.
@@ -100,7 +100,7 @@ impl Source for MemorySource {
         };
         let entries: Vec<Entry> = tree.values().filter(starts).cloned().collect();
         for entries in entries.chunks(BATCH) {
-            self.faults.meet(Call::Scan, &RelPath::root())?;
+            self.faults.meet(EndCall::Scan, &RelPath::root())?;
             let told = self.from_index.load(Ordering::Relaxed);
             let batch = ScanBatch { entries: entries.to_vec(), told, ..ScanBatch::default() };
             if visit(batch) == ControlFlow::Break(()) {
@@ -119,16 +119,16 @@ impl Source for MemorySource {
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
         let (tree, now) = (self.tree.lock(), self.now.lock());
         let look = |path: &RelPath| {
-            self.faults.meet(Call::Lookup, path)?;
+            self.faults.meet(EndCall::Lookup, path)?;
             Ok(now.get(path).cloned().unwrap_or_else(|| tree.get(path).cloned()))
         };
         Ok(paths.iter().map(look).collect())
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
-        self.faults.meet(Call::ReadBatch, &batch.entries[0].path)?;
+        self.faults.meet(EndCall::ReadBatch, &batch.entries[0].path)?;
         let read = |(entry, _): (&Arc<Entry>, _)| {
-            self.faults.meet(Call::Read, &entry.path)?;
+            self.faults.meet(EndCall::Read, &entry.path)?;
             Ok(SliceData { extents: Vec::new(), value: ChainingValue([0; 32]) })
         };
         let slices = batch.iter().map(read).collect();
@@ -143,7 +143,7 @@ impl Source for MemorySource {
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         let tree = self.tree.lock();
         let hash = |path: &RelPath| {
-            self.faults.meet(Call::Digest, path)?;
+            self.faults.meet(EndCall::Digest, path)?;
             let missing = || Error::new(ErrorKind::NotFound, Side::Source, "hash", "planned");
             tree.get(path).map(digest).ok_or_else(missing)
         };
@@ -156,7 +156,7 @@ impl Source for MemorySource {
             tree.insert(changed.path.clone(), changed);
         }
         let mut remove = |entry: &Entry| {
-            self.faults.meet(Call::RemoveSource, &entry.path)?;
+            self.faults.meet(EndCall::RemoveSource, &entry.path)?;
             if tree.get(&entry.path).is_some_and(|now| now.identity() != entry.identity()) {
                 return Err(changed_since_copied());
             }
@@ -175,8 +175,8 @@ impl Source for MemorySource {
 /// A sink in memory.
 #[derive(Default)]
 pub(super) struct MemorySink {
-    pub(super) tree: Mutex<Tree>,
-    pub(super) faults: Arc<Faults>,
+    pub(super) tree: Mutex<MemoryTree>,
+    pub(super) faults: Arc<PlannedErrors>,
     pub(super) dry_run: bool,
     pub(super) ignore_existing: bool,
     /// Without a digest no file is up to date.
@@ -202,11 +202,11 @@ pub(super) struct MemorySink {
 impl MemorySink {
     fn answer(&self, offer: &Offer) -> Result<Answer> {
         let entry = &offer.entry;
-        self.faults.meet(Call::Offer, &entry.path)?;
+        self.faults.meet(EndCall::Offer, &entry.path)?;
         let mut tree = self.tree.lock();
         let old = tree.get(&entry.path).cloned();
         if old.is_some() && self.ignore_existing && !entry.is_dir() {
-            return Ok(Answer::Left(haul_core::sink::Left::Exists));
+            return Ok(Answer::Left(haul_core::sink::SkipReason::Exists));
         }
         let same_content = old.as_ref().is_some_and(|old| {
             let not_told = !entry.is_file() || !self.checksum.load(Ordering::Relaxed);
@@ -237,7 +237,7 @@ impl MemorySink {
 
     fn write_slice(&self, entry: &Entry, index: u32, data: Result<SliceData>) -> Result<Outcome> {
         data?;
-        self.faults.meet(Call::Write, &entry.path)?;
+        self.faults.meet(EndCall::Write, &entry.path)?;
         // Locked in the order of `answer`.
         let mut tree = self.tree.lock();
         let mut staged = self.staged.lock();
@@ -261,7 +261,7 @@ impl MemorySink {
     }
 }
 
-fn has_children(tree: &Tree, path: &RelPath) -> bool {
+fn has_children(tree: &MemoryTree, path: &RelPath) -> bool {
     tree.keys().any(|other| other.parent().as_ref() == Some(path))
 }
 
@@ -277,7 +277,7 @@ impl Sink for MemorySink {
     fn write(&self, data: BatchData, done: WriteDone) {
         if self.holds_writes.load(Ordering::Relaxed) {
             for (entry, _) in data.batch.iter() {
-                let _cancels = self.faults.meet(Call::Write, &entry.path);
+                let _cancels = self.faults.meet(EndCall::Write, &entry.path);
             }
             return self.held.lock().push(done);
         }
@@ -298,7 +298,7 @@ impl Sink for MemorySink {
 
     fn discard(&self, paths: &[RelPath]) -> Result<()> {
         for path in paths {
-            self.faults.meet(Call::Discard, path)?;
+            self.faults.meet(EndCall::Discard, path)?;
             self.staged.lock().remove(path);
         }
         Ok(())
@@ -307,7 +307,7 @@ impl Sink for MemorySink {
     fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>> {
         let link = |link: &HardLink| {
             let path = &link.entry.path;
-            self.faults.meet(Call::Link, path)?;
+            self.faults.meet(EndCall::Link, path)?;
             let mut tree = self.tree.lock();
             if has_children(&tree, path) {
                 return Err(Error::not_empty(Side::Destination));
@@ -323,7 +323,7 @@ impl Sink for MemorySink {
 
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
         let remove = |path: &RelPath| {
-            self.faults.meet(Call::Remove, path)?;
+            self.faults.meet(EndCall::Remove, path)?;
             let mut tree = self.tree.lock();
             if !self.dry_run && has_children(&tree, path) {
                 return Err(Error::not_empty(Side::Destination));
@@ -337,12 +337,12 @@ impl Sink for MemorySink {
     }
 
     fn finish(&self) -> Result<FinishReport> {
-        self.faults.meet(Call::Finish, &RelPath::root())?;
+        self.faults.meet(EndCall::Finish, &RelPath::root())?;
         Ok(FinishReport::default())
     }
 
     fn clone_file(&self, entry: &Entry, _: &File) -> Result<Option<Outcome>> {
-        self.faults.meet(Call::Clone, &entry.path)?;
+        self.faults.meet(EndCall::Clone, &entry.path)?;
         if !self.can_clone.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -352,9 +352,9 @@ impl Sink for MemorySink {
 }
 
 /// The sink, opened for reading.
-pub(super) struct View(pub(super) Arc<MemorySink>);
+pub(super) struct SinkView(pub(super) Arc<MemorySink>);
 
-impl View {
+impl SinkView {
     fn source(&self) -> MemorySource {
         let unreadable = if self.0.unlistable.load(Ordering::Relaxed) { vec![path("x")] } else { Vec::new() };
         let tree = self.0.tree.lock().clone();
@@ -362,7 +362,7 @@ impl View {
     }
 }
 
-impl Source for View {
+impl Source for SinkView {
     fn caps(&self) -> SourceCaps {
         SourceCaps::default()
     }

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use haul_core::event::Action;
 use haul_core::{Entry, ErrorKind, Report, Retry, SLICE_LEN, Timestamp};
 
-use super::faults::{Call, error, path};
-use super::memory::{View, content, dir, file, older, symlink};
+use super::faults::{EndCall, error, path};
+use super::memory::{SinkView, content, dir, file, older, symlink};
 use super::runs::{Setup, options};
 use crate::{ConfirmedEntries, Copied, CopyOptions, remove_sources};
 
@@ -22,7 +22,7 @@ fn moved(setup: &mut Setup, options: CopyOptions) -> (Report, Report) {
     let options = CopyOptions { checksum: true, confirmed: Some(Arc::clone(&entries)), ..options };
     setup.sink.checksum.store(true, Ordering::Relaxed);
     let copied = setup.run(options);
-    let view = (!dry_run).then(|| Arc::new(View(Arc::clone(&setup.sink))) as _);
+    let view = (!dry_run).then(|| Arc::new(SinkView(Arc::clone(&setup.sink))) as _);
     let removal = Copied { source: setup.source.clone(), view, entries };
     let removed = remove_sources(&removal, &setup.events, &setup.cancel);
     (copied, removed)
@@ -58,7 +58,7 @@ fn failed_and_skipped_files_stay() {
     let mut setup = Setup::new([file("bad", 5), file("good", 5), file("old", 5)], [older(file("old", 5))]);
     let sink = Arc::get_mut(&mut setup.sink).unwrap();
     sink.ignore_existing = true;
-    setup.faults.plan(Call::Write, "bad", 1, &error(ErrorKind::Io, Retry::Never));
+    setup.faults.plan(EndCall::Write, "bad", 1, &error(ErrorKind::Io, Retry::Never));
     let (copied, removed) = moved(&mut setup, CopyOptions { ignore_existing: true, ..options() });
     assert_eq!((copied.totals.failed, copied.totals.left), (1, 1));
     assert_eq!((removed.totals.removed_at_source, removed.totals.failed), (1, 0));
@@ -68,7 +68,7 @@ fn failed_and_skipped_files_stay() {
 #[test]
 fn nothing_is_removed_unless_the_destination_has_synced() {
     let mut setup = Setup::new([dir(""), file("a", 5), file("b", 0)], []);
-    setup.faults.plan(Call::Finish, "", 1, &error(ErrorKind::Io, Retry::Never));
+    setup.faults.plan(EndCall::Finish, "", 1, &error(ErrorKind::Io, Retry::Never));
     let (copied, removed) = moved(&mut setup, options());
     assert!(copied.fatal.is_some());
     assert_eq!(removed.totals.removed_at_source, 0);
@@ -78,7 +78,7 @@ fn nothing_is_removed_unless_the_destination_has_synced() {
 #[test]
 fn a_run_that_was_interrupted_removes_nothing() {
     let mut setup = Setup::new([file("a", 5), file("b", 5)], []);
-    setup.faults.cancel_at(Call::Finish, &setup.cancel.clone());
+    setup.faults.cancel_at(EndCall::Finish, &setup.cancel.clone());
     let (_, removed) = moved(&mut setup, options());
     assert!(removed.interrupted && removed.totals.removed_at_source == 0);
     assert_eq!(left(&setup).len(), 2);
@@ -103,7 +103,7 @@ fn an_entry_that_the_destination_has_lost_meanwhile_stays() {
     assert!(setup.run(options).is_complete());
     setup.sink.tree.lock().remove(&path("a"));
     setup.sink.tree.lock().insert(path("b"), file("b", 4));
-    let view = Some(Arc::new(View(Arc::clone(&setup.sink))) as _);
+    let view = Some(Arc::new(SinkView(Arc::clone(&setup.sink))) as _);
     let removal = Copied { source: setup.source.clone(), view, entries };
     let removed = remove_sources(&removal, &setup.events, &setup.cancel);
     assert_eq!((removed.kept, removed.totals.removed_at_source), (2, 1));
@@ -137,7 +137,7 @@ fn names_of_a_file_go_only_if_the_file_is_there() {
     assert_eq!((removed.totals.removed_at_source, left(&setup).len()), (3, 0));
     // The link is there already, and the destination keeps old content under it.
     let mut setup = Setup::new(names(5), names(5).map(|entry| content(entry, 8)));
-    setup.faults.plan(Call::Write, "a", 1, &error(ErrorKind::Io, Retry::Never));
+    setup.faults.plan(EndCall::Write, "a", 1, &error(ErrorKind::Io, Retry::Never));
     let (_, removed) = moved(&mut setup, options());
     assert_eq!((removed.totals.removed_at_source, left(&setup).len()), (0, 3));
 }
@@ -153,8 +153,8 @@ fn a_dry_run_removes_nothing_and_lists_all() {
 #[test]
 fn errors_of_a_removal_are_those_of_entries() {
     let mut setup = Setup::new([file("a", 5), file("b", 5)], []);
-    setup.faults.plan(Call::RemoveSource, "a", 9, &error(ErrorKind::PermissionDenied, Retry::Never));
-    setup.faults.plan(Call::RemoveSource, "b", 1, &error(ErrorKind::Io, Retry::Again));
+    setup.faults.plan(EndCall::RemoveSource, "a", 9, &error(ErrorKind::PermissionDenied, Retry::Never));
+    setup.faults.plan(EndCall::RemoveSource, "b", 1, &error(ErrorKind::Io, Retry::Again));
     let (_, removed) = moved(&mut setup, options());
     assert_eq!((removed.kept, removed.totals.removed_at_source), (1, 1), "the other one is asked again");
     assert_eq!(left(&setup), ["a"]);

@@ -7,7 +7,7 @@ use haul_core::event::Action;
 use haul_core::sync::Mutex;
 use haul_core::{Entry, EntryKind, ErrorKind, Retry, SLICE_LEN, Source, SourceCaps, Timestamp};
 
-use super::faults::{Call, error, path};
+use super::faults::{EndCall, error, path};
 use super::memory::{MemorySink, MemorySource, content, dir, file, older, symlink, tree};
 use super::runs::{Setup, counted, options};
 use crate::{CopyOptions, OtherSource, Trust};
@@ -56,11 +56,11 @@ fn the_digest_decides_with_checksum() {
     let old = [older(file("same", 10)), older(file("other", 10)), older(file("gone", 10))];
     let old = old.map(|entry| if entry.path == path("same") { content(entry, 0) } else { entry });
     let mut setup = Setup::new(source, old.map(|entry| Entry { mtime: Timestamp::default(), ..entry }));
-    setup.faults.plan(Call::Digest, "gone", 1, &error(ErrorKind::NotFound, Retry::Never));
+    setup.faults.plan(EndCall::Digest, "gone", 1, &error(ErrorKind::NotFound, Retry::Never));
     let report = setup.run(CopyOptions { checksum: true, ..options() });
     assert_eq!((report.totals.copied, report.totals.failed, counted(&report.totals)), (3, 1, 4));
-    assert_eq!(setup.faults.calls(Call::Digest, "new"), 0, "a new file needs no digest");
-    assert_eq!(setup.faults.calls(Call::Offer, "other"), 2);
+    assert_eq!(setup.faults.calls(EndCall::Digest, "new"), 0, "a new file needs no digest");
+    assert_eq!(setup.faults.calls(EndCall::Offer, "other"), 2);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn entries_of_an_index_are_compared_and_looked_up_only_if_they_differ() {
     for with_preview in [false, true] {
         let mut setup = Setup::new(all_kinds(), old());
         setup.source.from_index.store(true, Ordering::Relaxed);
-        setup.faults.plan(Call::Lookup, "l", 1, &error(ErrorKind::PermissionDenied, Retry::Never));
+        setup.faults.plan(EndCall::Lookup, "l", 1, &error(ErrorKind::PermissionDenied, Retry::Never));
         setup.source.now.lock().insert(path("d/old"), None);
         if with_preview {
             let tree = Mutex::new(tree(old()));
@@ -125,7 +125,7 @@ fn entries_of_an_index_are_compared_and_looked_up_only_if_they_differ() {
         }
         let totals = setup.copy();
         assert_eq!((totals.copied, totals.failed, totals.same, totals.made), (1, 2, 2, 1));
-        assert_eq!(setup.faults.calls(Call::Lookup, "d/same"), u32::from(!with_preview));
+        assert_eq!(setup.faults.calls(EndCall::Lookup, "d/same"), u32::from(!with_preview));
         let failures =
             [("d/old".to_owned(), ErrorKind::SourceChanged), ("l".to_owned(), ErrorKind::PermissionDenied)];
         assert_eq!(setup.failures(), failures);
@@ -149,7 +149,7 @@ fn an_entry_of_several_sources_is_copied_from_one_of_them() {
 
 #[test]
 fn another_source_that_cannot_answer_ends_the_run() {
-    let faults = Arc::new(super::faults::Faults::default());
+    let faults = Arc::new(super::faults::PlannedErrors::default());
     let mut setup = Setup::new([file("f", 1)], []);
     let source = MemorySource { faults, ..MemorySource::default() };
     setup.other_sources =
@@ -213,10 +213,10 @@ fn files_are_cloned_where_both_ends_can() {
         let mut setup = Setup::new(entries, [older(file("g", 2 * SLICE_LEN))]);
         setup.source.can_clone.store(source, Ordering::Relaxed);
         setup.sink.can_clone.store(sink, Ordering::Relaxed);
-        setup.faults.plan(Call::Clone, "bad", 1, &error(ErrorKind::Io, Retry::Never));
+        setup.faults.plan(EndCall::Clone, "bad", 1, &error(ErrorKind::Io, Retry::Never));
         let report = setup.run(CopyOptions { in_place, ..options() });
         assert_eq!(counted(&report.totals), 4);
-        let written = ["empty", "f", "g", "bad"].map(|at| setup.faults.calls(Call::Write, at));
+        let written = ["empty", "f", "g", "bad"].map(|at| setup.faults.calls(EndCall::Write, at));
         (written, report.totals.failed)
     };
     assert_eq!(clone(true, true, false), ([1, 0, 0, 0], 1));
@@ -229,7 +229,7 @@ fn a_sink_that_cannot_clone_is_asked_once() {
     let mut setup = Setup::new([file("a", 10), file("b", 10)], []);
     setup.source.can_clone.store(true, Ordering::Relaxed);
     assert_eq!(setup.copy().copied, 2);
-    assert_eq!(setup.faults.calls(Call::Clone, "a") + setup.faults.calls(Call::Clone, "b"), 1);
+    assert_eq!(setup.faults.calls(EndCall::Clone, "a") + setup.faults.calls(EndCall::Clone, "b"), 1);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn with_digests_every_file_is_read_and_up_to_date_files_are_reported() {
     setup.sink.can_clone.store(true, Ordering::Relaxed);
     let report = setup.run(CopyOptions { checksum: true, digests: true, ..options() });
     assert_eq!((report.totals.copied, report.totals.same), (1, 1));
-    assert_eq!(setup.faults.calls(Call::Write, "new"), 1, "a clone would have no digest");
+    assert_eq!(setup.faults.calls(EndCall::Write, "new"), 1, "a clone would have no digest");
     assert!(setup.actions().contains(&(Action::Same, "same".to_owned())), "{:?}", setup.actions());
     assert!(!setup.actions().iter().any(|(action, path)| *action == Action::Same && path == "d"));
 }
@@ -271,7 +271,7 @@ fn a_root_that_cannot_be_created_is_the_only_failure() {
     let refused = error(ErrorKind::PermissionDenied, Retry::Never);
     for is_only in [true, false] {
         let mut setup = Setup::new(entries(), []);
-        setup.faults.plan(Call::Offer, "", 1, &refused);
+        setup.faults.plan(EndCall::Offer, "", 1, &refused);
         let report = setup.run(CopyOptions { is_only, ..options() });
         assert_eq!(report.fatal.is_some(), is_only, "{report:?}");
         assert_eq!(setup.failures().len(), usize::from(!is_only));

@@ -15,7 +15,7 @@ use crate::{Cancel, EndPair, copy};
 
 /// Which method of the ends fails.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fault {
+enum PanicPoint {
     Scan,
     Offer,
     Read,
@@ -26,10 +26,10 @@ enum Fault {
     StoresPart,
 }
 
-struct Fake(Fault);
+struct Fake(PanicPoint);
 
 impl Fake {
-    fn panic_at(&self, at: Fault) {
+    fn panic_at(&self, at: PanicPoint) {
         assert!(self.0 != at, "on purpose");
     }
 }
@@ -44,7 +44,7 @@ impl Source for Fake {
     }
 
     fn scan(&self, _: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
-        self.panic_at(Fault::Scan);
+        self.panic_at(PanicPoint::Scan);
         for number in 0..100 {
             let path = RelPath::new(format!("f{number}").as_bytes()).unwrap();
             let entries = vec![Entry::new(path, EntryKind::File, 0)];
@@ -60,7 +60,7 @@ impl Source for Fake {
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
-        self.panic_at(Fault::Read);
+        self.panic_at(PanicPoint::Read);
         let empty = SliceData { extents: Vec::new(), value: ChainingValue([0; 32]) };
         let slices = batch.slices.iter().map(|_| Ok(empty.clone())).collect();
         Ok(BatchData { batch: batch.clone(), slices, content: Buffer::default(), at_hand: false })
@@ -77,16 +77,16 @@ impl Sink for Fake {
     }
 
     fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
-        self.panic_at(Fault::Offer);
+        self.panic_at(PanicPoint::Offer);
         Ok(offers.iter().map(|_| Ok(Answer::Need { changes: Changes::NEW, have: Vec::new() })).collect())
     }
 
     fn write(&self, data: BatchData, done: WriteDone) {
-        self.panic_at(Fault::Write);
-        if self.0 == Fault::StoresPart {
+        self.panic_at(PanicPoint::Write);
+        if self.0 == PanicPoint::StoresPart {
             return done(vec![Ok(Outcome::Stored); data.slices.len()]);
         }
-        assert!(self.0 == Fault::DropsCallback, "nothing is written in these tests");
+        assert!(self.0 == PanicPoint::DropsCallback, "nothing is written in these tests");
         drop(done);
     }
 
@@ -109,7 +109,7 @@ impl Sink for Fake {
     }
 }
 
-fn run(fault: Fault) -> Report {
+fn run(fault: PanicPoint) -> Report {
     let fake = Arc::new(Fake(fault));
     let part =
         EndPair { source: fake.clone(), sink: fake, preview: None, view: None, other_sources: Vec::new() };
@@ -118,7 +118,7 @@ fn run(fault: Fault) -> Report {
 
 #[test]
 fn a_thread_that_panics_ends_the_run_with_an_error() {
-    for fault in [Fault::Scan, Fault::Offer, Fault::Read, Fault::Write] {
+    for fault in [PanicPoint::Scan, PanicPoint::Offer, PanicPoint::Read, PanicPoint::Write] {
         let report = run(fault);
         assert!(report.fatal.is_some_and(|error| error.cause().contains("on purpose")));
     }
@@ -126,12 +126,12 @@ fn a_thread_that_panics_ends_the_run_with_an_error() {
 
 #[test]
 fn a_batch_whose_callback_is_dropped_has_failed() {
-    let report = run(Fault::DropsCallback);
+    let report = run(PanicPoint::DropsCallback);
     assert_eq!((report.totals.failed, report.fatal), (100, None));
 }
 
 #[test]
 fn a_file_of_one_slice_that_is_stored_but_not_committed_has_failed() {
-    let report = run(Fault::StoresPart);
+    let report = run(PanicPoint::StoresPart);
     assert_eq!((report.totals.failed, report.fatal), (100, None));
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use haul_core::{ErrorKind, Retry, SLICE_LEN};
 
-use super::faults::{Call, error};
+use super::faults::{EndCall, error};
 use super::memory::file;
 use super::runs::{Setup, counted, options};
 use crate::{CopyOptions, LockedRetries};
@@ -12,10 +12,10 @@ use crate::{CopyOptions, LockedRetries};
 /// Copies one small file whose writes fail `times` times. Returns copied, failed, resent, and the number of writes.
 fn small(kind: ErrorKind, retry: Retry, times: usize) -> (u64, u64, u64, u32) {
     let mut setup = Setup::new([file("f", 10)], []);
-    setup.faults.plan(Call::Write, "f", times, &error(kind, retry));
+    setup.faults.plan(EndCall::Write, "f", times, &error(kind, retry));
     let totals = setup.copy();
     assert_eq!(setup.has("f"), totals.copied == 1);
-    (totals.copied, totals.failed, totals.resent, setup.faults.calls(Call::Write, "f"))
+    (totals.copied, totals.failed, totals.resent, setup.faults.calls(EndCall::Write, "f"))
 }
 
 #[test]
@@ -44,8 +44,8 @@ fn a_file_that_the_destination_lost_is_sent_again_once() {
 #[test]
 fn the_two_kinds_of_retries_are_counted_apart() {
     let mut setup = Setup::new([file("f", 10)], []);
-    setup.faults.plan(Call::Write, "f", 3, &error(ErrorKind::Corrupt, Retry::Again));
-    setup.faults.plan(Call::Write, "f", 3, &error(ErrorKind::Io, Retry::OtherStream));
+    setup.faults.plan(EndCall::Write, "f", 3, &error(ErrorKind::Corrupt, Retry::Again));
+    setup.faults.plan(EndCall::Write, "f", 3, &error(ErrorKind::Io, Retry::OtherStream));
     let totals = setup.copy();
     assert_eq!((totals.copied, totals.resent), (1, 6));
 }
@@ -53,18 +53,18 @@ fn the_two_kinds_of_retries_are_counted_apart() {
 #[test]
 fn the_rest_of_a_file_with_bad_pages_is_read_and_the_file_fails_once() {
     let mut setup = Setup::new([file("f", 5 * SLICE_LEN), file("g", 10)], []);
-    setup.faults.plan(Call::Read, "f", 2, &error(ErrorKind::BadPages, Retry::Never));
+    setup.faults.plan(EndCall::Read, "f", 2, &error(ErrorKind::BadPages, Retry::Never));
     let report = setup.run(options());
     assert_eq!((report.corrupt, report.totals.failed, report.totals.copied), (1, 1, 1));
     assert_eq!(setup.failures(), [("f".to_owned(), ErrorKind::BadPages)]);
-    assert_eq!(setup.faults.calls(Call::Read, "f"), 5, "each slice is read once");
+    assert_eq!(setup.faults.calls(EndCall::Read, "f"), 5, "each slice is read once");
     assert!(!setup.has("f"));
 }
 
 #[test]
 fn a_corrupt_file_is_counted_as_corrupt() {
     let mut setup = Setup::new([file("f", 10), file("g", 10)], []);
-    setup.faults.plan(Call::Write, "f", 9, &error(ErrorKind::Corrupt, Retry::Again));
+    setup.faults.plan(EndCall::Write, "f", 9, &error(ErrorKind::Corrupt, Retry::Again));
     let report = setup.run(options());
     assert_eq!((report.corrupt, report.totals.failed, report.totals.copied), (1, 1, 1));
     assert_eq!(setup.failures(), [("f".to_owned(), ErrorKind::Corrupt)]);
@@ -73,16 +73,16 @@ fn a_corrupt_file_is_counted_as_corrupt() {
 #[test]
 fn the_slices_of_a_large_file_are_sent_again_one_by_one() {
     let mut setup = Setup::new([file("g", 5 * SLICE_LEN)], []);
-    setup.faults.plan(Call::Write, "g", 2, &error(ErrorKind::Corrupt, Retry::Again));
+    setup.faults.plan(EndCall::Write, "g", 2, &error(ErrorKind::Corrupt, Retry::Again));
     let totals = setup.copy();
     assert_eq!((totals.copied, totals.resent, totals.sent_bytes), (1, 2, 5 * SLICE_LEN));
-    assert_eq!(setup.faults.calls(Call::Write, "g"), 7);
+    assert_eq!(setup.faults.calls(EndCall::Write, "g"), 7);
 }
 
 #[test]
 fn a_large_file_with_a_failed_slice_fails_once() {
     let mut setup = Setup::new([file("g", 50 * SLICE_LEN), file("s", 1)], []);
-    setup.faults.plan(Call::Write, "g", 50, &error(ErrorKind::Io, Retry::Never));
+    setup.faults.plan(EndCall::Write, "g", 50, &error(ErrorKind::Io, Retry::Never));
     let totals = setup.copy();
     assert_eq!((totals.copied, totals.failed), (1, 1));
     assert_eq!(setup.failures(), [("g".to_owned(), ErrorKind::Io)]);
@@ -92,9 +92,9 @@ fn a_large_file_with_a_failed_slice_fails_once() {
 fn a_large_file_that_the_destination_lost_is_offered_again() {
     let lost = |times| {
         let mut setup = Setup::new([file("g", 3 * SLICE_LEN)], []);
-        setup.faults.plan(Call::Write, "g", times, &error(ErrorKind::Io, Retry::Anew));
+        setup.faults.plan(EndCall::Write, "g", times, &error(ErrorKind::Io, Retry::Anew));
         let totals = setup.copy();
-        (totals.copied, totals.failed, setup.faults.calls(Call::Offer, "g"))
+        (totals.copied, totals.failed, setup.faults.calls(EndCall::Offer, "g"))
     };
     assert_eq!(lost(1), (1, 0, 2));
     assert_eq!(lost(9), (0, 1, 2));
@@ -103,7 +103,7 @@ fn a_large_file_that_the_destination_lost_is_offered_again() {
 #[test]
 fn a_lost_connection_without_retry_ends_the_run() {
     let mut setup = Setup::new([file("f", 10)], []);
-    setup.faults.plan(Call::Write, "f", 1, &error(ErrorKind::Unreachable, Retry::Never));
+    setup.faults.plan(EndCall::Write, "f", 1, &error(ErrorKind::Unreachable, Retry::Never));
     let report = setup.run(options());
     assert_eq!(report.fatal.map(|error| error.kind()), Some(ErrorKind::Unreachable));
 }
@@ -111,10 +111,10 @@ fn a_lost_connection_without_retry_ends_the_run() {
 #[test]
 fn a_batch_that_cannot_be_read_is_read_again_or_ends_the_run() {
     let mut setup = Setup::new([file("f", 10)], []);
-    setup.faults.plan(Call::ReadBatch, "f", 2, &error(ErrorKind::Io, Retry::OtherStream));
+    setup.faults.plan(EndCall::ReadBatch, "f", 2, &error(ErrorKind::Io, Retry::OtherStream));
     assert_eq!(setup.copy().resent, 2);
     let mut setup = Setup::new([file("f", 10)], []);
-    setup.faults.plan(Call::ReadBatch, "f", 1, &error(ErrorKind::Protocol, Retry::Never));
+    setup.faults.plan(EndCall::ReadBatch, "f", 1, &error(ErrorKind::Protocol, Retry::Never));
     let report = setup.run(options());
     assert_eq!(report.fatal.map(|error| error.kind()), Some(ErrorKind::Protocol));
     assert_eq!(report.totals.copied, 0);
@@ -123,7 +123,7 @@ fn a_batch_that_cannot_be_read_is_read_again_or_ends_the_run() {
 #[test]
 fn an_error_of_the_sink_at_the_end_ends_the_run() {
     let mut setup = Setup::new([file("f", 10)], []);
-    setup.faults.plan(Call::Finish, "", 1, &error(ErrorKind::Io, Retry::Never));
+    setup.faults.plan(EndCall::Finish, "", 1, &error(ErrorKind::Io, Retry::Never));
     let report = setup.run(options());
     assert_eq!((report.totals.copied, report.fatal.map(|error| error.kind())), (1, Some(ErrorKind::Io)));
 }
@@ -135,11 +135,11 @@ fn patient(times: u32) -> CopyOptions {
 
 #[test]
 fn a_file_that_another_program_has_open_is_copied_at_the_end() {
-    for call in [Call::Read, Call::Offer, Call::Write] {
+    for call in [EndCall::Read, EndCall::Offer, EndCall::Write] {
         let mut setup = Setup::new([file("f", 10), file("g", 3 * SLICE_LEN), file("h", 1)], []);
         for name in ["f", "g"] {
             // An offer that may be repeated is repeated at once, too.
-            let retry = if call == Call::Offer { Retry::Never } else { Retry::Again };
+            let retry = if call == EndCall::Offer { Retry::Never } else { Retry::Again };
             setup.faults.plan(call, name, 2, &error(ErrorKind::Locked, retry));
         }
         let report = setup.run(patient(3));
@@ -153,11 +153,11 @@ fn a_file_that_another_program_has_open_is_copied_at_the_end() {
 fn a_file_that_stays_open_fails_once_after_all_retries() {
     for (times, calls) in [(0, 4), (1, 1 + 4), (2, 1 + 1 + 4)] {
         let mut setup = Setup::new([file("f", 10), file("h", 1)], []);
-        setup.faults.plan(Call::Write, "f", 99, &error(ErrorKind::Locked, Retry::Again));
+        setup.faults.plan(EndCall::Write, "f", 99, &error(ErrorKind::Locked, Retry::Again));
         let report = setup.run(patient(times));
         assert_eq!((report.totals.copied, report.totals.failed), (1, 1));
         assert_eq!(setup.failures(), [("f".to_owned(), ErrorKind::Locked)]);
-        assert_eq!(setup.faults.calls(Call::Write, "f"), calls, "{times}");
+        assert_eq!(setup.faults.calls(EndCall::Write, "f"), calls, "{times}");
         assert_eq!(counted(&report.totals), report.totals.found);
     }
 }

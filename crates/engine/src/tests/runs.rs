@@ -9,8 +9,8 @@ use haul_core::{
     Entry, ErrorKind, Event, Pace, RelPath, Report, Reporter, ScanOptions, Sink, Source, Totals,
 };
 
-use super::faults::Faults;
-use super::memory::{MemorySink, MemorySource, Tree, View, tree};
+use super::faults::PlannedErrors;
+use super::memory::{MemorySink, MemorySource, MemoryTree, SinkView, tree};
 use crate::{Cancel, CopyOptions, EndPair, LockedRetries, MetadataChanges, OnFull, OtherSource, Trust, copy};
 
 /// The events of a run.
@@ -40,7 +40,7 @@ impl Reporter for Events {
 pub(super) struct Setup {
     pub(super) source: Arc<MemorySource>,
     pub(super) sink: Arc<MemorySink>,
-    pub(super) faults: Arc<Faults>,
+    pub(super) faults: Arc<PlannedErrors>,
     pub(super) events: Events,
     pub(super) cancel: Cancel,
     pub(super) other_sources: Vec<OtherSource>,
@@ -73,7 +73,7 @@ impl Setup {
     }
 
     pub(super) fn run(&mut self, options: CopyOptions) -> Report {
-        let view = self.view.then(|| Arc::new(View(Arc::clone(&self.sink))) as Arc<dyn Source>);
+        let view = self.view.then(|| Arc::new(SinkView(Arc::clone(&self.sink))) as Arc<dyn Source>);
         let part = EndPair {
             source: self.source.clone(),
             sink: self.sink.clone(),
@@ -92,7 +92,7 @@ impl Setup {
         report.totals
     }
 
-    pub(super) fn old(&self) -> Tree {
+    pub(super) fn old(&self) -> MemoryTree {
         self.sink.tree.lock().clone()
     }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use haul_core::{ErrorKind, HungOperation, SLICE_LEN};
 
-use super::faults::Call;
+use super::faults::EndCall;
 use super::memory::file;
 use super::runs::{Setup, options};
 
@@ -13,7 +13,7 @@ fn a_file_whose_commit_was_not_reported_is_offered_again() {
     let mut setup = Setup::new([file("g", 3 * SLICE_LEN)], []);
     setup.sink.silent_commits.store(1, Ordering::Relaxed);
     let totals = setup.copy();
-    assert_eq!((totals.same, totals.copied, setup.faults.calls(Call::Offer, "g")), (1, 0, 2));
+    assert_eq!((totals.same, totals.copied, setup.faults.calls(EndCall::Offer, "g")), (1, 0, 2));
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn a_file_whose_commit_was_lost_is_sent_again() {
     setup.sink.silent_commits.store(1, Ordering::Relaxed);
     setup.sink.loses_commits.store(true, Ordering::Relaxed);
     let totals = setup.copy();
-    assert_eq!((totals.same, totals.copied, setup.faults.calls(Call::Write, "g")), (0, 1, 6));
+    assert_eq!((totals.same, totals.copied, setup.faults.calls(EndCall::Write, "g")), (0, 1, 6));
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn a_file_whose_commit_is_always_lost_fails() {
     setup.sink.loses_commits.store(true, Ordering::Relaxed);
     assert_eq!(setup.copy().failed, 1);
     assert_eq!(setup.failures(), [("g".to_owned(), ErrorKind::Io)]);
-    assert_eq!(setup.faults.calls(Call::Offer, "g"), 6, "five more offers");
+    assert_eq!(setup.faults.calls(EndCall::Offer, "g"), 6, "five more offers");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use haul_core::sync::Mutex;
 use haul_core::{ErrorKind, Links, Location, Result, ScanOptions, Side};
 
 use super::keys::KeyPattern;
-use super::names::{EACH, MOST_BYTES, Named, Names, is_match, is_wild, too_many};
+use super::names::{BoundedNames, EACH, MOST_BYTES, MatchedName, is_match, is_wild, too_many};
 use crate::ends::Ends;
 use crate::place::source_place;
 use crate::siblings::with_path;
@@ -55,7 +55,9 @@ fn matches(ends: &mut Ends, pattern: &Location, links: Links) -> Result<Vec<Loca
         }
         let (mut below, mut bytes) = (Vec::new(), 0);
         for dir in found {
-            for Named { name, is_file } in names_in(ends, &with_path(pattern, dir.clone()), name, links)? {
+            for MatchedName { name, is_file } in
+                names_in(ends, &with_path(pattern, dir.clone()), name, links)?
+            {
                 if slash.is_empty() || !is_file {
                     bytes += dir.len() + name.len() + EACH;
                     below.push([&dir, &name[..], slash].concat());
@@ -78,7 +80,7 @@ fn matches(ends: &mut Ends, pattern: &Location, links: Links) -> Result<Vec<Loca
 }
 
 /// The names in `dir` that match, sorted. None if there is no such directory.
-fn names_in(ends: &mut Ends, dir: &Location, pattern: &[u8], links: Links) -> Result<Vec<Named>> {
+fn names_in(ends: &mut Ends, dir: &Location, pattern: &[u8], links: Links) -> Result<Vec<MatchedName>> {
     let names = entries_in(ends, dir, pattern, links)?;
     if names.is_full() {
         return Err(too_many(&with_path(dir, [dir.path(), pattern].concat())));
@@ -86,12 +88,12 @@ fn names_in(ends: &mut Ends, dir: &Location, pattern: &[u8], links: Links) -> Re
     Ok(names.sorted())
 }
 
-fn entries_in(ends: &mut Ends, dir: &Location, pattern: &[u8], links: Links) -> Result<Names> {
+fn entries_in(ends: &mut Ends, dir: &Location, pattern: &[u8], links: Links) -> Result<BoundedNames> {
     let source = ends.source(dir, &source_place(dir), links)?;
     if !source.root()?.is_some_and(|root| root.is_dir()) {
-        return Ok(Names::default());
+        return Ok(BoundedNames::default());
     }
-    let (names, failed) = (Mutex::new(Names::default()), Mutex::new(None));
+    let (names, failed) = (Mutex::new(BoundedNames::default()), Mutex::new(None));
     let options = ScanOptions { max_depth: Some(1), ..ScanOptions::default() };
     source.scan(&options, &|batch| {
         let mut names = names.lock();

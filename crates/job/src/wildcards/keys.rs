@@ -7,7 +7,7 @@ use haul_core::{Error, ErrorKind, ObjectPlace, Result, Side};
 use haul_object::{Client, Object};
 use haul_streams::{index_file, sidecar};
 
-use super::names::{EACH, MOST_BYTES, Names, is_match, is_wild, literal_start, too_many};
+use super::names::{BoundedNames, EACH, MOST_BYTES, is_match, is_wild, literal_start, too_many};
 use crate::errors::usage;
 
 /// Whether a key has a wildcard. An object may have this very name, which [`exists_key`] tells.
@@ -47,7 +47,7 @@ pub fn only_object(client: &Client, place: &ObjectPlace) -> Result<String> {
 }
 
 /// The keys without those of sidecars and indexes, whose streams are among them.
-fn without_sidecars(names: Names) -> Vec<String> {
+fn without_sidecars(names: BoundedNames) -> Vec<String> {
     let keys: Vec<String> =
         names.sorted().into_iter().map(|named| String::from_utf8_lossy(&named.name).into_owned()).collect();
     let beside: HashSet<String> =
@@ -162,7 +162,7 @@ impl<'a> KeyPattern<'a> {
     }
 
     fn collected(&self, with_dirs: bool) -> Result<Vec<String>> {
-        let mut names = Names::default();
+        let mut names = BoundedNames::default();
         self.each_page(&mut |page| {
             for object in page.objects.iter().filter(|object| self.matches(&object.key)) {
                 names.add(object.key.as_bytes(), true);
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn sidecars_do_not_count_beside_their_streams() {
-        let mut names = Names::default();
+        let mut names = BoundedNames::default();
         for key in ["a", "a.haul", "b.haul", "c"] {
             names.add(key.as_bytes(), true);
         }

@@ -9,4 +9,4 @@ mod open;
 pub(crate) use expand::expand;
 pub use keys::{KeyPattern, MatchingPage, exists_key, is_key_pattern, only_object};
 pub(crate) use open::missing;
-pub use open::{OpenSource, each_source, open_sources};
+pub use open::{OpenedSource, each_source, open_sources};

@@ -37,7 +37,7 @@ pub(super) fn too_many(pattern: &dyn Display) -> Error {
 }
 
 /// A name in a directory.
-pub(super) struct Named {
+pub(super) struct MatchedName {
     pub(super) name: Vec<u8>,
     /// It is certainly no directory, and no link to one.
     pub(super) is_file: bool,
@@ -45,17 +45,17 @@ pub(super) struct Named {
 
 /// Names, up to a limit.
 #[derive(Default)]
-pub(super) struct Names {
-    all: Vec<Named>,
+pub(super) struct BoundedNames {
+    all: Vec<MatchedName>,
     bytes: usize,
 }
 
-impl Names {
+impl BoundedNames {
     /// Adds a name, unless the limit is reached.
     pub(super) fn add(&mut self, name: &[u8], is_file: bool) {
         if !self.is_full() {
             self.bytes += name.len() + EACH;
-            self.all.push(Named { name: name.to_vec(), is_file });
+            self.all.push(MatchedName { name: name.to_vec(), is_file });
         }
     }
 
@@ -65,7 +65,7 @@ impl Names {
     }
 
     /// The names in their order, without duplicates.
-    pub(super) fn sorted(self) -> Vec<Named> {
+    pub(super) fn sorted(self) -> Vec<MatchedName> {
         let mut names = self.all;
         names.sort_by(|a, b| a.name.cmp(&b.name));
         names.dedup_by(|a, b| a.name == b.name);
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_listing_that_does_not_end_fills_a_limit_and_no_more() {
-        let mut names = Names::default();
+        let mut names = BoundedNames::default();
         (0..1_000_000).for_each(|_| names.add(b"0123456789", true));
         assert!(names.is_full() && names.bytes < MOST_BYTES + 100);
     }

@@ -15,10 +15,10 @@ use crate::mistakes::not_found;
 use crate::observer::Observer;
 use crate::part::PartReporter;
 use crate::place::{Landing, destination_place, dir_place, root_name, source_place};
-use crate::siblings::{Group, group, join};
+use crate::siblings::{SiblingGroup, group, join};
 
 /// A source that is open, or the directory of several that match a pattern.
-pub struct OpenSource {
+pub struct OpenedSource {
     /// The source.
     pub source: Arc<dyn Source>,
     /// The location of its root.
@@ -33,7 +33,7 @@ pub struct OpenSource {
     listed: bool,
 }
 
-impl OpenSource {
+impl OpenedSource {
     /// The same source, below which a list names the paths.
     #[must_use]
     pub fn listed(self) -> Self {
@@ -88,18 +88,18 @@ impl OpenSource {
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`] if there is no such entry, or none matches; errors of opening and listing.
-pub fn open_sources(ends: &mut Ends, at: &Location, links: Links) -> Result<Vec<OpenSource>> {
+pub fn open_sources(ends: &mut Ends, at: &Location, links: Links) -> Result<Vec<OpenedSource>> {
     let matches = expand(ends, slice::from_ref(at), links)?;
     let several = matches.len() > 1;
     let mut opened = Vec::new();
     for group in group(&matches) {
         let (at, names) = match group {
-            Group::One(at) => (at, Vec::new()),
-            Group::Siblings { parent, names } => (parent, names),
+            SiblingGroup::One(at) => (at, Vec::new()),
+            SiblingGroup::Siblings { parent, names } => (parent, names),
         };
         let source = ends.source(&at, &source_place(&at), links)?;
         let Some(root) = source.root()? else { return Err(missing(&at)) };
-        opened.push(OpenSource { source, at, names, is_dir: root.is_dir(), several, listed: false });
+        opened.push(OpenedSource { source, at, names, is_dir: root.is_dir(), several, listed: false });
     }
     Ok(opened)
 }
@@ -109,9 +109,9 @@ pub fn open_sources(ends: &mut Ends, at: &Location, links: Links) -> Result<Vec<
 /// # Errors
 /// Those of `run`.
 pub fn each_source(
-    sources: &[OpenSource],
+    sources: &[OpenedSource],
     observer: &dyn Observer,
-    mut run: impl FnMut(&OpenSource, &PartReporter<'_>) -> Result<Report>,
+    mut run: impl FnMut(&OpenedSource, &PartReporter<'_>) -> Result<Report>,
 ) -> Result<Report> {
     let mut report = Report::default();
     for (number, source) in (1..).zip(sources) {

@@ -9,20 +9,21 @@ use super::container::{Azure, tag};
 use super::options::{check_options, checked, haul_key, written};
 use super::xml;
 use crate::details::Details;
-use crate::fault::{Class, Fault};
-use crate::http::{Call, Head};
+use crate::fault::{FailureClass, Fault};
+use crate::http::{HttpCall, ResponseHead};
 use crate::meter::RequestKind;
 use crate::payload::{Payload, md5_in};
 use crate::store::{
-    Activity, Answer, Checksum, ExpectedObject, ListPage, Object, ObjectRequests, PutOptions, Tag, Take,
+    Checksum, ExpectedObject, ListPage, Object, ObjectRequests, PutOptions, RequestProgress, RequestResult,
+    Tag, TakeBytes,
 };
 
 /// How often a pending copy is checked.
 const LOOK: Duration = Duration::from_millis(500);
 
 impl ObjectRequests for Azure {
-    fn describe(&self, key: &str, at: &Activity<'_>) -> Answer<(Object, Details)> {
-        let (head, _) = self.ask(&Call::new(RequestKind::Get, Method::HEAD, Some(key)), at)?;
+    fn describe(&self, key: &str, at: &RequestProgress<'_>) -> RequestResult<(Object, Details)> {
+        let (head, _) = self.ask(&HttpCall::new(RequestKind::Get, Method::HEAD, Some(key)), at)?;
         let len = head.len()?;
         let object = self.http.recognition.understood(&self.login, &head, object(key, &head, len))?;
         Ok((object, Details::of(&|name| head.get(name))))
@@ -33,15 +34,20 @@ impl ObjectRequests for Azure {
         key: &str,
         range: Range<u64>,
         known: ExpectedObject<'_>,
-        take: Take<'_>,
-        at: &Activity<'_>,
-    ) -> Answer<()> {
-        let call = Call::new(RequestKind::Get, Method::GET, Some(key));
+        take: TakeBytes<'_>,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<()> {
+        let call = HttpCall::new(RequestKind::Get, Method::GET, Some(key));
         self.http.range(&self.login, call, range, known, take, at)
     }
 
-    fn get_whole(&self, key: &str, limit: usize, at: &Activity<'_>) -> Answer<(Object, Vec<u8>)> {
-        let call = Call::new(RequestKind::Get, Method::GET, Some(key));
+    fn get_whole(
+        &self,
+        key: &str,
+        limit: usize,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<(Object, Vec<u8>)> {
+        let call = HttpCall::new(RequestKind::Get, Method::GET, Some(key));
         let (head, content) = self.http.ask_up_to(&self.login, &call, limit, at)?;
         self.vouch(&head)?;
         let object = object(key, &head, content.len() as u64);
@@ -54,18 +60,24 @@ impl ObjectRequests for Azure {
         body: &Payload,
         options: &PutOptions,
         check: Checksum,
-        at: &Activity<'_>,
-    ) -> Answer<Tag> {
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<Tag> {
         let mut call =
-            Call::new(RequestKind::Put, Method::PUT, Some(key)).header("x-ms-blob-type", "BlockBlob");
+            HttpCall::new(RequestKind::Put, Method::PUT, Some(key)).header("x-ms-blob-type", "BlockBlob");
         call.body = Some(body);
         let call = checked(written(call, options), body, check)?;
         let (head, _) = self.ask(&call, at)?;
         Ok(tag(&head, self.http.recognition.understood(&self.login, &head, head.etag())?))
     }
 
-    fn list(&self, prefix: &str, delimiter: bool, next: Option<&str>, at: &Activity<'_>) -> Answer<ListPage> {
-        let mut call = Call::new(RequestKind::List, Method::GET, None).query("restype", "container");
+    fn list(
+        &self,
+        prefix: &str,
+        delimiter: bool,
+        next: Option<&str>,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<ListPage> {
+        let mut call = HttpCall::new(RequestKind::List, Method::GET, None).query("restype", "container");
         call = call.query("comp", "list").query("include", "metadata").query("prefix", prefix);
         // With up to 8 KiB of metadata each, more blobs would exceed the longest answer.
         call = call.query("maxresults", "1000");
@@ -78,20 +90,28 @@ impl ObjectRequests for Azure {
         self.asked(&call, at, xml::page)
     }
 
-    fn delete(&self, key: &str, etag: Option<&str>, at: &Activity<'_>) -> Answer<()> {
-        let mut call = Call::new(RequestKind::Delete, Method::DELETE, Some(key));
+    fn delete(&self, key: &str, etag: Option<&str>, at: &RequestProgress<'_>) -> RequestResult<()> {
+        let mut call = HttpCall::new(RequestKind::Delete, Method::DELETE, Some(key));
         if let Some(etag) = etag {
             call = call.header("if-match", etag);
         }
         match self.ask(&call, at) {
-            Err(fault) if fault.class != Class::NotFound || fault.code == "ContainerNotFound" => Err(fault),
+            Err(fault) if fault.class != FailureClass::NotFound || fault.code == "ContainerNotFound" => {
+                Err(fault)
+            }
             _ => Ok(()),
         }
     }
 
-    fn copy(&self, from: &Object, to: &str, options: &PutOptions, at: &Activity<'_>) -> Answer<()> {
+    fn copy(
+        &self,
+        from: &Object,
+        to: &str,
+        options: &PutOptions,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<()> {
         check_options(options)?;
-        let call = Call::new(RequestKind::Put, Method::PUT, Some(to));
+        let call = HttpCall::new(RequestKind::Put, Method::PUT, Some(to));
         let call = call.header("x-ms-copy-source", self.login.address.readable(&from.key));
         let call = call.header("x-ms-source-if-match", &from.etag);
         let (mut head, _) = self.ask(&written(call, options), at)?;
@@ -99,20 +119,20 @@ impl ObjectRequests for Azure {
             match head.get("x-ms-copy-status") {
                 None | Some("success") => return Ok(()),
                 Some("pending") if at.is_abandoned() => {
-                    return Err(Fault::new(Class::Abandoned, "interrupted"));
+                    return Err(Fault::new(FailureClass::Abandoned, "interrupted"));
                 }
                 Some("pending") => {}
-                Some(_) => return Err(Fault::new(Class::Final, "the copy inside the store failed")),
+                Some(_) => return Err(Fault::new(FailureClass::Final, "the copy inside the store failed")),
             }
             std::thread::sleep(LOOK);
             at.moved();
-            head = self.ask(&Call::new(RequestKind::Get, Method::HEAD, Some(to)), at)?.0;
+            head = self.ask(&HttpCall::new(RequestKind::Get, Method::HEAD, Some(to)), at)?.0;
         }
     }
 }
 
 /// The object that an answer describes, of `len` bytes.
-fn object(key: &str, head: &Head, len: u64) -> Answer<Object> {
+fn object(key: &str, head: &ResponseHead, len: u64) -> RequestResult<Object> {
     Ok(Object {
         key: key.to_owned(),
         len,

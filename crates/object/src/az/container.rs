@@ -7,13 +7,13 @@ use haul_core::{Error, ErrorKind, Result, Side};
 use reqwest::Method;
 
 use super::address::ContainerAddress;
-use super::login::Login;
+use super::login::AzLogin;
 use super::{options, presign};
-use crate::http::{Call, Head, Http};
+use crate::http::{Http, HttpCall, ResponseHead};
 use crate::meter::{RequestKind, Requests};
 use crate::payload::{crc64_le_of, md5_in};
 use crate::settings::{StoreSettings, variable};
-use crate::store::{Activity, Answer, Checksum, PutOptions, Store, Tag, Terms};
+use crate::store::{Checksum, PutOptions, RequestProgress, RequestResult, Store, Tag, Terms};
 use crate::url_method::UrlMethod;
 
 /// <https://learn.microsoft.com/rest/api/storageservices/understanding-block-blobs--append-blobs--and-page-blobs>:
@@ -34,7 +34,7 @@ const TERMS: Terms = Terms {
 /// One container.
 pub(crate) struct Azure {
     pub(super) http: Http,
-    pub(super) login: Login,
+    pub(super) login: AzLogin,
 }
 
 impl Azure {
@@ -50,12 +50,16 @@ impl Azure {
         settings.check_s3_only().map_err(bad)?;
         Ok(Self {
             http: Http::new(requests, settings.ca_bundle.as_deref(), settings.family).map_err(bad)?,
-            login: Login::new(place, settings),
+            login: AzLogin::new(place, settings),
         })
     }
 
     /// Sends a request and reads the whole answer.
-    pub(super) fn ask(&self, call: &Call<'_>, at: &Activity<'_>) -> Answer<(Head, Vec<u8>)> {
+    pub(super) fn ask(
+        &self,
+        call: &HttpCall<'_>,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<(ResponseHead, Vec<u8>)> {
         let (head, content) = self.http.ask(&self.login, call, at)?;
         self.vouch(&head)?;
         Ok((head, content))
@@ -64,15 +68,15 @@ impl Azure {
     /// Sends a request and parses the answer with `read`.
     pub(super) fn asked<T>(
         &self,
-        call: &Call<'_>,
-        at: &Activity<'_>,
-        read: impl FnOnce(&[u8]) -> Answer<T>,
-    ) -> Answer<T> {
+        call: &HttpCall<'_>,
+        at: &RequestProgress<'_>,
+        read: impl FnOnce(&[u8]) -> RequestResult<T>,
+    ) -> RequestResult<T> {
         self.http.asked(&self.login, call, at, read)
     }
 
     /// Verifies that a store sent this answer: Azure's stores identify themselves in each.
-    pub(super) fn vouch(&self, head: &Head) -> Answer<()> {
+    pub(super) fn vouch(&self, head: &ResponseHead) -> RequestResult<()> {
         if self.http.recognition.is_proven(&self.login, head) {
             return Ok(());
         }
@@ -81,7 +85,7 @@ impl Azure {
 }
 
 /// The tag in the answer to a write, with this ETag.
-pub(super) fn tag(head: &Head, etag: String) -> Tag {
+pub(super) fn tag(head: &ResponseHead, etag: String) -> Tag {
     let crc64 = head.get("x-ms-content-crc64").and_then(crc64_le_of);
     let content_md5 = head.get("content-md5").and_then(md5_in);
     Tag { etag, crc64, crc32c: None, content_md5 }
@@ -92,21 +96,21 @@ impl Store for Azure {
         &TERMS
     }
 
-    fn check_options(&self, options: &PutOptions) -> Answer<()> {
+    fn check_options(&self, options: &PutOptions) -> RequestResult<()> {
         options::check_options(options)
     }
 
-    fn presign(&self, key: &str, method: UrlMethod, lasts: Duration) -> Answer<String> {
+    fn presign(&self, key: &str, method: UrlMethod, lasts: Duration) -> RequestResult<String> {
         presign::signed_url(&self.login.address, key, method, &crate::time::after(lasts))
     }
 
-    fn make_bucket(&self, at: &Activity<'_>) -> Answer<()> {
-        let call = Call::new(RequestKind::Put, Method::PUT, None).query("restype", "container");
+    fn make_bucket(&self, at: &RequestProgress<'_>) -> RequestResult<()> {
+        let call = HttpCall::new(RequestKind::Put, Method::PUT, None).query("restype", "container");
         self.ask(&call, at).map(drop)
     }
 
-    fn remove_bucket(&self, at: &Activity<'_>) -> Answer<()> {
-        let call = Call::new(RequestKind::Delete, Method::DELETE, None).query("restype", "container");
+    fn remove_bucket(&self, at: &RequestProgress<'_>) -> RequestResult<()> {
+        let call = HttpCall::new(RequestKind::Delete, Method::DELETE, None).query("restype", "container");
         self.ask(&call, at).map(drop)
     }
 }

@@ -10,11 +10,11 @@ use object_store::client::{HttpRequest, HttpRequestBody};
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 
 use super::address::ContainerAddress;
-use crate::fault::{Class, Fault};
-use crate::http::{Call, Signed, Signer};
+use crate::fault::{FailureClass, Fault};
+use crate::http::{HttpCall, Signed, Signer};
 use crate::login::CachedLogin;
 use crate::settings::{StoreSettings, variable};
-use crate::store::Answer;
+use crate::store::RequestResult;
 use crate::url::keep_secret;
 
 /// The version of the protocol that requests without credentials ask for; the library sets that of the others
@@ -22,7 +22,7 @@ use crate::url::keep_secret;
 const VERSION: &str = "2023-11-03";
 
 /// Signs the requests for a container.
-pub(super) struct Login {
+pub(super) struct AzLogin {
     pub(super) address: ContainerAddress,
     insecure_http: bool,
     /// Requests carry no credentials.
@@ -34,11 +34,11 @@ pub(super) struct Login {
 enum AzureCredentialSource {
     /// A key or a signature.
     Fixed(Arc<AzureCredential>),
-    /// Renewed by the library. Boxed, as it is large.
+    /// Renewed by the library.
     Renewed(Arc<MicrosoftAzure>),
 }
 
-impl Login {
+impl AzLogin {
     /// A login whose credentials were not looked up yet.
     pub(super) fn new(address: ContainerAddress, settings: &StoreSettings) -> Self {
         let (insecure_http, anonymous) = (settings.insecure_http, settings.anonymous);
@@ -51,7 +51,7 @@ impl Login {
             AzureCredentialSource::Renewed(store) => {
                 store.credentials().get_credential().await.map_err(|_| {
                     Fault::new(
-                        Class::Login,
+                        FailureClass::Login,
                         "no token was given, neither for the environment nor by the machine",
                     )
                 })
@@ -60,7 +60,7 @@ impl Login {
     }
 
     fn find(&self) -> Result<AzureCredentialSource, Fault> {
-        let login = |message: String| Fault::new(Class::Login, message);
+        let login = |message: String| Fault::new(FailureClass::Login, message);
         if let Some(key) = &self.address.key {
             let key = AzureAccessKey::try_new(key)
                 .map_err(|_| login("the account's key is not in base64".into()))?;
@@ -104,11 +104,11 @@ impl Login {
     }
 }
 
-impl Signer for Login {
+impl Signer for AzLogin {
     const SPOKEN: &'static str = "as Azure's Blob Storage does";
     const PREFIX: &'static str = "x-ms-";
 
-    async fn sign(&self, call: &Call<'_>) -> Answer<Signed> {
+    async fn sign(&self, call: &HttpCall<'_>) -> RequestResult<Signed> {
         if self.anonymous {
             let mut headers = call.header_map()?;
             headers.insert("x-ms-version", HeaderValue::from_static(VERSION));
@@ -130,7 +130,7 @@ impl Signer for Login {
         }
         *signed.headers_mut() = headers;
         let sign = AzureAuthorizer::new(&credential, &self.address.account).try_authorize(&mut signed);
-        sign.map_err(|error| Fault::new(Class::Login, error.to_string()))?;
+        sign.map_err(|error| Fault::new(FailureClass::Login, error.to_string()))?;
         Ok(Signed { url: signed.uri().to_string(), headers: std::mem::take(signed.headers_mut()) })
     }
 
@@ -144,8 +144,8 @@ impl Signer for Login {
         };
         // Azurite's words for Md5Mismatch.
         let damaged = fault.code == "InvalidOperation" && fault.message.contains("MD5 doesn't match");
-        let fault = if damaged { Fault { class: Class::Damaged, ..fault } } else { fault };
-        if matches!(fault.class, Class::Expired | Class::Login) {
+        let fault = if damaged { Fault { class: FailureClass::Damaged, ..fault } } else { fault };
+        if matches!(fault.class, FailureClass::Expired | FailureClass::Login) {
             self.found.forget();
         }
         // The further lines of Azure's message repeat the signed request.

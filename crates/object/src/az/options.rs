@@ -1,9 +1,9 @@
 //! The options of a blob, as headers.
 
-use crate::fault::{Class, Fault};
-use crate::http::Call;
+use crate::fault::{FailureClass, Fault};
+use crate::http::HttpCall;
 use crate::payload::{Payload, base64};
-use crate::store::{Answer, Checksum, PutOptions};
+use crate::store::{Checksum, PutOptions, RequestResult};
 use crate::url::form;
 
 /// The prefix of haul's own metadata keys, and its form at Azure, where keys are C# identifiers: without `-`.
@@ -17,8 +17,8 @@ const KEPT: [&str; 5] =
 ///
 /// # Errors
 /// `Unsupported`, naming the option that Azure lacks.
-pub(super) fn check_options(options: &PutOptions) -> Answer<()> {
-    let lacks = |what: String| Err(Fault::new(Class::Unsupported, what));
+pub(super) fn check_options(options: &PutOptions) -> RequestResult<()> {
+    let lacks = |what: String| Err(Fault::new(FailureClass::Unsupported, what));
     if options.sse.is_some() || options.sse_kms_key_id.is_some() {
         return lacks(
             "Azure encrypts all blobs, with the keys that the account names: --sse is not for it".into(),
@@ -48,7 +48,7 @@ pub(super) fn haul_key(name: &str) -> String {
 }
 
 /// Adds the options of a blob to be written.
-pub(super) fn written<'a>(mut call: Call<'a>, options: &'a PutOptions) -> Call<'a> {
+pub(super) fn written<'a>(mut call: HttpCall<'a>, options: &'a PutOptions) -> HttpCall<'a> {
     for (name, value) in &options.headers {
         call = call.header(format!("x-ms-blob-{name}"), value);
     }
@@ -65,7 +65,11 @@ pub(super) fn written<'a>(mut call: Call<'a>, options: &'a PutOptions) -> Call<'
 }
 
 /// Adds the checksum of the body.
-pub(super) fn checked<'a>(call: Call<'a>, body: &Payload, check: Checksum) -> Answer<Call<'a>> {
+pub(super) fn checked<'a>(
+    call: HttpCall<'a>,
+    body: &Payload,
+    check: Checksum,
+) -> RequestResult<HttpCall<'a>> {
     Ok(match check {
         Checksum::Md5 => call.header("content-md5", base64(&body.md5()?)),
         _ => call.header("x-ms-content-crc64", base64(&body.crc64().to_le_bytes())),
@@ -87,7 +91,7 @@ mod tests {
             with(Vec::new(), pair("expires")),
             PutOptions { sse: Some("AES256".into()), ..PutOptions::default() },
         ] {
-            assert_eq!(check_options(&bad).unwrap_err().class, Class::Unsupported);
+            assert_eq!(check_options(&bad).unwrap_err().class, FailureClass::Unsupported);
         }
         assert_eq!((azure_key("haul-run"), haul_key("haul_run")), ("haul_run".into(), "haul-run".into()));
         assert_eq!((azure_key("a_b"), haul_key("a_b")), ("a_b".into(), "a_b".into()));

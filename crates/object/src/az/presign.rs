@@ -5,10 +5,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::address::ContainerAddress;
-use crate::fault::{Class, Fault};
+use crate::fault::{FailureClass, Fault};
 use crate::payload::base64;
 use crate::presign::{cannot_sign, hmac_sha256};
-use crate::store::Answer;
+use crate::store::RequestResult;
 use crate::url::append_query;
 use crate::url_method::UrlMethod;
 
@@ -24,11 +24,11 @@ pub(super) fn signed_url(
     key: &str,
     method: UrlMethod,
     until: &str,
-) -> Answer<String> {
+) -> RequestResult<String> {
     let Some(secret) = &address.key else { return Err(cannot_sign("the key of the storage account")) };
     let secret = STANDARD
         .decode(secret)
-        .map_err(|_| Fault::new(Class::Login, "the account's key is not in base64"))?;
+        .map_err(|_| Fault::new(FailureClass::Login, "the account's key is not in base64"))?;
     let may = match method {
         UrlMethod::Get => "r",
         UrlMethod::Put => "cw",

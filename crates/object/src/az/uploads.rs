@@ -19,12 +19,13 @@ use reqwest::Method;
 use super::container::{Azure, tag};
 use super::options::{check_options, checked, written};
 use super::xml;
-use crate::fault::{Class, Fault};
-use crate::http::Call;
+use crate::fault::{FailureClass, Fault};
+use crate::http::HttpCall;
 use crate::meter::RequestKind;
 use crate::payload::{Payload, base64};
 use crate::store::{
-    Activity, Answer, Checksum, HeldPart, Object, PartOf, PutOptions, Tag, Upload, UploadRequests, Whole,
+    Checksum, HeldPart, Object, PartOf, PutOptions, RequestProgress, RequestResult, Tag, Upload,
+    UploadRequests, Whole,
 };
 use crate::time;
 
@@ -55,8 +56,12 @@ fn read_name(name: &str) -> Option<(String, u32, u64)> {
 
 impl Azure {
     /// The uncommitted blocks of a blob that haul wrote, by upload.
-    fn blocks_of(&self, key: &str, at: &Activity<'_>) -> Answer<HashMap<String, Vec<HeldPart>>> {
-        let call = Call::new(RequestKind::List, Method::GET, Some(key));
+    fn blocks_of(
+        &self,
+        key: &str,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<HashMap<String, Vec<HeldPart>>> {
+        let call = HttpCall::new(RequestKind::List, Method::GET, Some(key));
         let call = call.query("comp", "blocklist").query("blocklisttype", "uncommitted");
         let mut uploads: HashMap<String, Vec<HeldPart>> = HashMap::new();
         for (name, len) in self.asked(&call, at, xml::blocks)? {
@@ -74,23 +79,41 @@ impl Azure {
 
 impl UploadRequests for Azure {
     /// Makes no request: blocks exist as soon as they are written.
-    fn create(&self, _: &str, options: &PutOptions, _: Checksum, _: &Activity<'_>) -> Answer<String> {
+    fn create(
+        &self,
+        _: &str,
+        options: &PutOptions,
+        _: Checksum,
+        _: &RequestProgress<'_>,
+    ) -> RequestResult<String> {
         check_options(options)?;
         Ok(new_id())
     }
 
-    fn put_part(&self, part: PartOf<'_>, body: &Payload, check: Checksum, at: &Activity<'_>) -> Answer<Tag> {
+    fn put_part(
+        &self,
+        part: PartOf<'_>,
+        body: &Payload,
+        check: Checksum,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<Tag> {
         let name = name_of(&part.upload.id, part.number, body.crc64());
-        let mut call = Call::new(RequestKind::Put, Method::PUT, Some(&part.upload.key));
+        let mut call = HttpCall::new(RequestKind::Put, Method::PUT, Some(&part.upload.key));
         call = call.query("comp", "block").query("blockid", &name);
         call.body = Some(body);
         let (head, _) = self.ask(&checked(call, body, check)?, at)?;
         Ok(tag(&head, name))
     }
 
-    fn copy_part(&self, _: &Object, _: Range<u64>, _: PartOf<'_>, _: &Activity<'_>) -> Answer<Tag> {
+    fn copy_part(
+        &self,
+        _: &Object,
+        _: Range<u64>,
+        _: PartOf<'_>,
+        _: &RequestProgress<'_>,
+    ) -> RequestResult<Tag> {
         // Put Block From URL requires a separate signature for its source.
-        Err(Fault::new(Class::Unsupported, "haul makes no block of what Azure has already"))
+        Err(Fault::new(FailureClass::Unsupported, "haul makes no block of what Azure has already"))
     }
 
     fn complete(
@@ -99,30 +122,41 @@ impl UploadRequests for Azure {
         parts: &[Tag],
         _: Whole,
         options: &PutOptions,
-        at: &Activity<'_>,
-    ) -> Answer<String> {
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<String> {
         let body = Payload::from_bytes(xml::block_list(parts)?);
-        let mut call = Call::new(RequestKind::Put, Method::PUT, Some(&upload.key)).query("comp", "blocklist");
+        let mut call =
+            HttpCall::new(RequestKind::Put, Method::PUT, Some(&upload.key)).query("comp", "blocklist");
         call.body = Some(&body);
         let (head, _) = self.ask(&checked(written(call, options), &body, Checksum::Md5)?, at)?;
         self.http.recognition.understood(&self.login, &head, head.etag())
     }
 
     /// There is no such request; see [`Terms::keeps_uploads`](crate::Terms::keeps_uploads).
-    fn abort(&self, _: &Upload, _: &Activity<'_>) -> Answer<()> {
+    fn abort(&self, _: &Upload, _: &RequestProgress<'_>) -> RequestResult<()> {
         Ok(())
     }
 
-    fn parts(&self, upload: &Upload, after: u32, at: &Activity<'_>) -> Answer<(Vec<HeldPart>, bool)> {
+    fn parts(
+        &self,
+        upload: &Upload,
+        after: u32,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<(Vec<HeldPart>, bool)> {
         let mut parts = self.blocks_of(&upload.key, at)?.remove(&upload.id).unwrap_or_default();
         parts.retain(|part| part.number > after);
         Ok((parts, false))
     }
 
-    fn uploads(&self, key: &str, _: Option<&Upload>, at: &Activity<'_>) -> Answer<(Vec<Upload>, bool)> {
+    fn uploads(
+        &self,
+        key: &str,
+        _: Option<&Upload>,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<(Vec<Upload>, bool)> {
         let ids = match self.blocks_of(key, at) {
             Ok(blocks) => blocks.into_keys(),
-            Err(Fault { class: Class::NotFound, .. }) => return Ok((Vec::new(), false)),
+            Err(Fault { class: FailureClass::NotFound, .. }) => return Ok((Vec::new(), false)),
             Err(fault) => return Err(fault),
         };
         let mut uploads: Vec<Upload> =

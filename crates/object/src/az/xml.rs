@@ -4,22 +4,22 @@ use serde::Serialize;
 
 use super::options::haul_key;
 
-use crate::fault::{Class, Fault};
+use crate::fault::{FailureClass, Fault};
 use crate::payload::md5_in;
 use crate::record::{Element, records};
-use crate::store::{Answer, ListPage, Object, Tag, fits};
+use crate::store::{ListPage, Object, RequestResult, Tag, fits};
 use crate::time;
 use crate::xml::{decode, print};
 
 /// The name of a blob, percent-decoded where XML could not carry it.
-fn name(of: &Element) -> Answer<String> {
+fn name(of: &Element) -> RequestResult<String> {
     let text = of.need("Name")?;
     // A plus is a plus in this encoding.
     let encoded = of.get("Name").is_some_and(|name| name.is("Encoded"));
     if encoded { decode(&text.replace('+', "%2B"), Some("url")) } else { Ok(text.to_owned()) }
 }
 
-fn object(blob: &Element) -> Answer<Object> {
+fn object(blob: &Element) -> RequestResult<Object> {
     let of = blob.get("Properties").ok_or_else(|| Fault::nonsense("a blob without properties"))?;
     // Metadata that the customer's own key encrypts is reported as encrypted only.
     let notes = blob.get("Metadata").filter(|notes| !notes.is("Encrypted"));
@@ -43,7 +43,7 @@ fn object(blob: &Element) -> Answer<Object> {
 }
 
 /// Parses a page of blobs.
-pub(super) fn page(content: &[u8]) -> Answer<ListPage> {
+pub(super) fn page(content: &[u8]) -> RequestResult<ListPage> {
     let mut page = ListPage::default();
     records(content, &["EnumerationResults"], &["Blobs"], &mut |record| {
         match &record.name[..] {
@@ -58,7 +58,7 @@ pub(super) fn page(content: &[u8]) -> Answer<ListPage> {
 }
 
 /// Parses the names and lengths of the uncommitted blocks of a blob.
-pub(super) fn blocks(content: &[u8]) -> Answer<Vec<(String, u64)>> {
+pub(super) fn blocks(content: &[u8]) -> RequestResult<Vec<(String, u64)>> {
     let mut blocks = Vec::new();
     records(content, &["BlockList"], &["UncommittedBlocks"], &mut |record| {
         if record.name == "Block" {
@@ -77,9 +77,9 @@ struct BlockList<'a> {
 }
 
 /// The request that commits the blocks of a blob.
-pub(super) fn block_list(tags: &[Tag]) -> Answer<String> {
+pub(super) fn block_list(tags: &[Tag]) -> RequestResult<String> {
     if tags.is_empty() {
-        return Err(Fault::new(Class::Final, "a blob is made of no blocks"));
+        return Err(Fault::new(FailureClass::Final, "a blob is made of no blocks"));
     }
     print("BlockList", &BlockList { latest: tags.iter().map(|tag| &tag.etag[..]).collect() })
 }

@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use haul_core::location::{ObjectKind, ObjectPlace};
 use haul_core::path::printable;
 use haul_core::text::without_errno;
-use haul_core::{Error, ErrorKind, Result, Side};
+use haul_core::{Error, ErrorKind, Note, Result, Side};
 
 use super::limiter::ConcurrencyLimiter;
 use super::positions::ListingPositions;
-use super::retry::{Notify, RetryPolicy};
+use super::retry::RetryPolicy;
 use crate::az::Azure;
-use crate::fault::{Class, Fault};
+use crate::fault::{FailureClass, Fault};
 use crate::gs;
 use crate::meter::Requests;
 use crate::s3;
 use crate::settings::StoreSettings;
-use crate::store::{Activity, Checksum, Object, PutOptions, Store, Terms};
+use crate::store::{Checksum, Object, PutOptions, RequestProgress, Store, Terms};
 
 /// The most requests with content in flight.
 pub const AT_ONCE: usize = 24;
@@ -39,7 +39,7 @@ pub struct Client {
     /// Limits the requests with little or no content, as trees make them.
     pub(super) small_limiter: ConcurrencyLimiter,
     pub(super) cancel: Arc<AtomicBool>,
-    notify: Notify,
+    notify: Note,
     /// The last success of any request.
     last_success: Mutex<Option<Instant>>,
     /// The store supports MD5 only, not the checksum of its provider.
@@ -66,7 +66,7 @@ pub fn open(
     side: Side,
     settings: &StoreSettings,
     cancel: Arc<AtomicBool>,
-    notify: Notify,
+    notify: Note,
 ) -> Result<Client> {
     let requests = Arc::new(Requests::default());
     let store: Box<dyn Store> = match place.kind {
@@ -149,7 +149,7 @@ impl Client {
 
     /// The error of a request that is conditional on an object's ETag.
     pub(super) fn changed_or(&self, fault: &Fault, operation: &str, object: &Object) -> Error {
-        if fault.class == Class::Condition {
+        if fault.class == FailureClass::Condition {
             let error =
                 Error::new(ErrorKind::SourceChanged, self.side, operation, "it is another object by now");
             return error.on(self.name(&object.key));
@@ -168,21 +168,24 @@ impl Client {
     }
 
     /// Repeats a request until it succeeds or a retry would not help.
-    pub(super) fn ask<T>(&self, request: impl FnMut(&Activity<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
+    pub(super) fn ask<T>(
+        &self,
+        request: impl FnMut(&RequestProgress<'_>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
         self.ask_unless(None, request)
     }
 
     pub(super) fn ask_unless<T>(
         &self,
         unwanted: Option<&AtomicBool>,
-        mut request: impl FnMut(&Activity<'_>) -> Result<T, Fault>,
+        mut request: impl FnMut(&RequestProgress<'_>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let mut retry = RetryPolicy::new(self.timeout);
         loop {
             let tell = || self.report_wait("silence");
-            let at = Activity::new(retry.stall(), &self.cancel, unwanted).telling(&tell);
+            let at = RequestProgress::new(retry.stall(), &self.cancel, unwanted).telling(&tell);
             if at.is_abandoned() {
-                return Err(Fault::new(Class::Abandoned, "interrupted"));
+                return Err(Fault::new(FailureClass::Abandoned, "interrupted"));
             }
             let answer = request(&at);
             if !self.warning_reported.load(Ordering::Relaxed)
@@ -199,14 +202,14 @@ impl Client {
                 Err(fault) => fault,
             };
             let last_success = *self.last_success.lock();
-            if fault.class == Class::SlowDown {
+            if fault.class == FailureClass::SlowDown {
                 self.limiter.slow_down();
                 self.small_limiter.slow_down();
             }
             if !retry.allows(&fault, last_success) {
                 return Err(retry.exhausted(fault));
             }
-            if matches!(fault.class, Class::Login | Class::Expired)
+            if matches!(fault.class, FailureClass::Login | FailureClass::Expired)
                 && !self.refusal_reported.swap(true, Ordering::Relaxed)
             {
                 let why = printable(fault.message.as_bytes());

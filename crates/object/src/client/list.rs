@@ -6,7 +6,7 @@ use haul_core::path::printable;
 use super::bucket::Client;
 use super::positions::{ListingPosition, names};
 use crate::fault::Fault;
-use crate::store::{Answer, ListPage};
+use crate::store::{ListPage, RequestResult};
 
 impl Client {
     /// Lists one page of the objects under `prefix`; with `delimiter`, up to the next slash.
@@ -40,7 +40,12 @@ impl Client {
 ///
 /// # Errors
 /// `Nonsense` if not.
-fn check(page: &ListPage, prefix: &str, next: Option<&str>, before: Option<&ListingPosition>) -> Answer<()> {
+fn check(
+    page: &ListPage,
+    prefix: &str,
+    next: Option<&str>,
+    before: Option<&ListingPosition>,
+) -> RequestResult<()> {
     if let Some(stray) = names(page).find(|name| !name.starts_with(prefix)) {
         let (stray, prefix) = (printable(stray.as_bytes()), printable(prefix.as_bytes()));
         return Err(Fault::nonsense(format!("it lists `{stray}` below `{prefix}`, so it is not trusted")));

@@ -17,5 +17,4 @@ mod write;
 
 pub use crate::payload::joined_crc64;
 pub use bucket::{AT_ONCE, Client, MANY_AT_ONCE, open};
-pub use retry::Notify;
 pub use run_id::{RUN, run_metadata, run_name};

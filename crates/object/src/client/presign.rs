@@ -5,7 +5,7 @@ use std::time::Duration;
 use haul_core::{Error, ErrorKind, Result};
 
 use super::bucket::Client;
-use crate::fault::Class;
+use crate::fault::FailureClass;
 use crate::url_method::UrlMethod;
 
 impl Client {
@@ -15,7 +15,7 @@ impl Client {
     /// [`ErrorKind::Usage`] if the credentials cannot sign URLs, else that of finding them.
     pub fn presign(&self, key: &str, method: UrlMethod, lasts: Duration) -> Result<String> {
         self.store.presign(key, method, lasts).map_err(|fault| match fault.class {
-            Class::Unsupported => {
+            FailureClass::Unsupported => {
                 Error::new(ErrorKind::Usage, self.side(), "sign a URL", fault.message).on(self.name(key))
             }
             _ => self.error(&fault, "sign a URL for", key),

@@ -7,8 +7,8 @@ use haul_core::{Error, ErrorKind, Result};
 
 use super::bucket::Client;
 use crate::details::Details;
-use crate::fault::{Class, Fault};
-use crate::store::{Activity, ExpectedObject, Object, PartOf, PutOptions, Tag, Upload};
+use crate::fault::{FailureClass, Fault};
+use crate::store::{ExpectedObject, Object, PartOf, PutOptions, RequestProgress, Tag, Upload};
 
 impl Client {
     /// Looks up an object; `None` if there is none.
@@ -27,20 +27,20 @@ impl Client {
         match self.ask(|at| self.head_with_reason(key, at)) {
             Ok(described) => Ok(Some(described)),
             // A missing bucket looks the same; see `missing`.
-            Err(fault) if fault.class == Class::NotFound => Ok(None),
+            Err(fault) if fault.class == FailureClass::NotFound => Ok(None),
             Err(fault) => Err(self.error(&fault, "look at", key)),
         }
     }
 
     /// Sends a HEAD request. An error answer to HEAD has no body and hence no reason; then one byte of the object is
     /// requested to learn it, except for a missing object.
-    fn head_with_reason(&self, key: &str, at: &Activity<'_>) -> Result<(Object, Details), Fault> {
+    fn head_with_reason(&self, key: &str, at: &RequestProgress<'_>) -> Result<(Object, Details), Fault> {
         let bare = match self.store.describe(key, at) {
-            Err(fault) if fault.is_bare() && fault.class != Class::NotFound => fault,
+            Err(fault) if fault.is_bare() && fault.class != FailureClass::NotFound => fault,
             other => return other,
         };
         match self.store.get(key, 0..1, ExpectedObject::default(), &mut |_| {}, at) {
-            Err(told) if !told.is_bare() && told.class != Class::Condition => Err(told),
+            Err(told) if !told.is_bare() && told.class != FailureClass::Condition => Err(told),
             _ => Err(bare),
         }
     }
@@ -85,7 +85,7 @@ impl Client {
         unwanted: &AtomicBool,
         take: &mut (dyn FnMut(Option<&[u8]>) + Send),
     ) -> Result<()> {
-        let request = |at: &Activity<'_>| {
+        let request = |at: &RequestProgress<'_>| {
             take(None);
             let known = ExpectedObject { etag: &object.etag, len: Some(object.len) };
             self.store.get(&object.key, range.clone(), known, &mut |bytes| take(Some(bytes)), at)
@@ -104,7 +104,7 @@ impl Client {
     pub(super) fn whole(&self, key: &str, limit: usize) -> Result<Option<(Object, Vec<u8>)>> {
         match self.ask(|at| self.store.get_whole(key, limit, at)) {
             Ok(whole) => Ok(Some(whole)),
-            Err(fault) if matches!(fault.class, Class::NotFound | Class::TooLong) => Ok(None),
+            Err(fault) if matches!(fault.class, FailureClass::NotFound | FailureClass::TooLong) => Ok(None),
             Err(fault) => Err(self.error(&fault, "read", key)),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use haul_core::{Error, Result};
 
 use super::bucket::Client;
-use crate::fault::{Class, Fault};
+use crate::fault::{FailureClass, Fault};
 use crate::store::Object;
 
 /// The most single deletions in flight.
@@ -46,13 +46,15 @@ impl Client {
         let _permit = self.small_limiter.permit();
         let delete = |etag: Option<&str>| self.ask(|at| self.store.delete(&object.key, etag, at));
         let deleted = match delete(Some(&object.etag)) {
-            Err(fault) if fault.class == Class::Unsupported => delete(None),
+            Err(fault) if fault.class == FailureClass::Unsupported => delete(None),
             other => other,
         };
         match deleted {
             Ok(()) => Ok(()),
             // A request whose answer was lost may have deleted it.
-            Err(fault) if fault.class == Class::Condition && self.head(&object.key)?.is_none() => Ok(()),
+            Err(fault) if fault.class == FailureClass::Condition && self.head(&object.key)?.is_none() => {
+                Ok(())
+            }
             Err(fault) => Err(self.changed_or(&fault, "remove", object)),
         }
     }
@@ -70,7 +72,7 @@ impl Client {
             }
             // One of the keys may be the reason, or the store does not support such requests.
             Err(fault) => {
-                self.one_by_one.fetch_or(fault.class == Class::Unsupported, Ordering::Relaxed);
+                self.one_by_one.fetch_or(fault.class == FailureClass::Unsupported, Ordering::Relaxed);
                 return Ok(keys.to_vec());
             }
         };
@@ -78,7 +80,9 @@ impl Client {
         for &key in keys {
             match deleted.left.remove(key) {
                 // A temporary failure is retried in a request of its own.
-                Some(fault) if matches!(fault.class, Class::Again | Class::SlowDown) => again.push(key),
+                Some(fault) if matches!(fault.class, FailureClass::Again | FailureClass::SlowDown) => {
+                    again.push(key);
+                }
                 Some(fault) => failed.push((key.to_owned(), self.error(&fault, "remove", key))),
                 // An object that the answer does not name counts as not deleted.
                 None if !deleted.gone.contains(key) => again.push(key),
@@ -124,12 +128,12 @@ fn ends_all(fault: &Fault) -> bool {
     no_bucket
         || matches!(
             fault.class,
-            Class::Again
-                | Class::SlowDown
-                | Class::Login
-                | Class::Expired
-                | Class::Abandoned
-                | Class::Foreign
-                | Class::Nonsense
+            FailureClass::Again
+                | FailureClass::SlowDown
+                | FailureClass::Login
+                | FailureClass::Expired
+                | FailureClass::Abandoned
+                | FailureClass::Foreign
+                | FailureClass::Nonsense
         )
 }

@@ -1,14 +1,10 @@
 //! Decides when a request is repeated, and after how long.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::fault::{Class, Fault};
-
-/// Receives messages for the user.
-pub type Notify = Arc<dyn Fn(&str) + Send + Sync>;
+use crate::fault::{FailureClass, Fault};
 
 /// The first wait.
 const FIRST: Duration = Duration::from_millis(100);
@@ -52,12 +48,12 @@ impl RetryPolicy {
         let failed = *self.failed.get_or_insert_with(Instant::now);
         let since = last_success.map_or(failed, |at| at.max(failed));
         let again = match fault.class {
-            Class::Again | Class::SlowDown | Class::Expired => true,
-            Class::Damaged => self.tries < DAMAGED,
-            Class::Nonsense => self.tries < NONSENSE,
+            FailureClass::Again | FailureClass::SlowDown | FailureClass::Expired => true,
+            FailureClass::Damaged => self.tries < DAMAGED,
+            FailureClass::Nonsense => self.tries < NONSENSE,
             // Credentials that never worked are a mistake; those that did are being replaced.
-            Class::Login | Class::Skewed => last_success.is_some(),
-            Class::NoHost => last_success.is_some() || since.elapsed() < NO_HOST,
+            FailureClass::Login | FailureClass::Skewed => last_success.is_some(),
+            FailureClass::NoHost => last_success.is_some() || since.elapsed() < NO_HOST,
             _ => false,
         };
         again && since.elapsed() < self.limit
@@ -76,7 +72,8 @@ impl RetryPolicy {
     /// The last failure, with the number of tries.
     pub(super) fn exhausted(&self, mut fault: Fault) -> Fault {
         let retried =
-            matches!(fault.class, Class::Again | Class::SlowDown | Class::Expired) && self.tries > 1;
+            matches!(fault.class, FailureClass::Again | FailureClass::SlowDown | FailureClass::Expired)
+                && self.tries > 1;
         if retried {
             let seconds = self.limit.as_secs();
             fault.message =
@@ -116,18 +113,30 @@ mod tests {
             RetryPolicy::new(Duration::from_secs(60)).allows(&fault(class), last_success)
         };
         let now = Some(Instant::now());
-        assert!(holds(Class::Again, None) && holds(Class::SlowDown, None) && holds(Class::Expired, None));
-        for class in [Class::Login, Class::Skewed] {
+        assert!(
+            holds(FailureClass::Again, None)
+                && holds(FailureClass::SlowDown, None)
+                && holds(FailureClass::Expired, None)
+        );
+        for class in [FailureClass::Login, FailureClass::Skewed] {
             assert!(!holds(class, None) && holds(class, now));
         }
-        assert!(holds(Class::NoHost, None) && !holds(Class::Foreign, now) && !holds(Class::Insecure, now));
-        assert!(!holds(Class::Denied, now) && !holds(Class::Final, now) && !holds(Class::Abandoned, now));
+        assert!(
+            holds(FailureClass::NoHost, None)
+                && !holds(FailureClass::Foreign, now)
+                && !holds(FailureClass::Insecure, now)
+        );
+        assert!(
+            !holds(FailureClass::Denied, now)
+                && !holds(FailureClass::Final, now)
+                && !holds(FailureClass::Abandoned, now)
+        );
         let mut damaged = RetryPolicy::new(Duration::from_secs(60));
-        let tries = (1..).take_while(|_| damaged.allows(&fault(Class::Damaged), None)).count();
+        let tries = (1..).take_while(|_| damaged.allows(&fault(FailureClass::Damaged), None)).count();
         assert_eq!(tries, 4);
         let mut over = RetryPolicy::new(Duration::ZERO);
-        assert!(!over.allows(&fault(Class::Again), None));
-        assert!(!over.allows(&fault(Class::Again), None));
-        assert!(over.exhausted(fault(Class::Again)).message.contains("2 times"));
+        assert!(!over.allows(&fault(FailureClass::Again), None));
+        assert!(!over.allows(&fault(FailureClass::Again), None));
+        assert!(over.exhausted(fault(FailureClass::Again)).message.contains("2 times"));
     }
 }

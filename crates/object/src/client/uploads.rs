@@ -7,8 +7,8 @@ use haul_core::Result;
 
 use super::bucket::Client;
 use super::retry::RetryPolicy;
-use crate::fault::Class;
-use crate::store::{Activity, HeldPart, Upload};
+use crate::fault::FailureClass;
+use crate::store::{HeldPart, RequestProgress, Upload};
 
 impl Client {
     /// Aborts an upload. Works for a few seconds even if the run is cancelled.
@@ -20,7 +20,7 @@ impl Client {
         let limit = Duration::from_secs(4);
         let mut retry = RetryPolicy::new(limit);
         loop {
-            let at = Activity::new(Duration::from_secs(2), &never, None);
+            let at = RequestProgress::new(Duration::from_secs(2), &never, None);
             match self.store.abort(upload, &at) {
                 Ok(()) => return Ok(()),
                 Err(fault) if retry.allows(&fault, None) => retry.wait(&fault, &[&never]),
@@ -39,7 +39,7 @@ impl Client {
             let after = all.last().map_or(0, |part| part.number);
             let (parts, more) = match self.ask(|at| self.store.parts(upload, after, at)) {
                 Ok(page) => page,
-                Err(fault) if fault.class == Class::NotFound => return Ok(None),
+                Err(fault) if fault.class == FailureClass::NotFound => return Ok(None),
                 Err(fault) => return Err(self.error(&fault, "list the parts of", &upload.key)),
             };
             let grows = parts.last().is_some_and(|part| part.number > after);

@@ -9,9 +9,9 @@ use md5::{Digest, Md5};
 use super::bucket::Client;
 use super::retry::RetryPolicy;
 use super::run_id::RUN;
-use crate::fault::{Class, Fault};
+use crate::fault::{FailureClass, Fault};
 use crate::payload::Payload;
-use crate::store::{Activity, Checksum, PartOf, PutOptions, Tag, Upload, Whole, md5_of};
+use crate::store::{Checksum, PartOf, PutOptions, RequestProgress, Tag, Upload, Whole, md5_of};
 
 impl Client {
     /// Writes an object in one request.
@@ -76,7 +76,7 @@ impl Client {
         let retry = RetryPolicy::new(self.timeout.saturating_mul(4));
         let made = self.ask(|_| {
             tries += 1;
-            let at = Activity::new(retry.stall().saturating_mul(4), &self.cancel, None);
+            let at = RequestProgress::new(retry.stall().saturating_mul(4), &self.cancel, None);
             let made = self.store.complete(upload, parts, whole, options, &at);
             let made = self.or_made(made, tries, &upload.key, options, mark_of(parts), &at);
             made.map(|made| made.unwrap_or_else(|etag| etag))
@@ -93,11 +93,15 @@ impl Client {
         key: &str,
         options: &PutOptions,
         mark: Option<String>,
-        at: &Activity<'_>,
+        at: &RequestProgress<'_>,
     ) -> Result<Result<T, String>, Fault> {
         let fault = match made {
             Ok(made) => return Ok(Ok(made)),
-            Err(fault) if tries > 1 && matches!(fault.class, Class::NotFound | Class::Condition) => fault,
+            Err(fault)
+                if tries > 1 && matches!(fault.class, FailureClass::NotFound | FailureClass::Condition) =>
+            {
+                fault
+            }
             Err(fault) => return Err(fault),
         };
         let run = options.metadata.iter().find(|(name, _)| name == RUN).map(|(_, run)| &run[..]);
@@ -113,7 +117,7 @@ impl Client {
     }
 
     fn not_written(&self, fault: &Fault, key: &str, options: &PutOptions) -> Error {
-        if fault.class == Class::Condition && options.no_clobber {
+        if fault.class == FailureClass::Condition && options.no_clobber {
             return self.there_already(key);
         }
         self.error(fault, "write", key)
@@ -132,7 +136,7 @@ impl Client {
     fn checked(
         &self,
         body: &Payload,
-        mut request: impl FnMut(Checksum, &Activity<'_>) -> Result<Tag, Fault>,
+        mut request: impl FnMut(Checksum, &RequestProgress<'_>) -> Result<Tag, Fault>,
     ) -> Result<Tag, Fault> {
         self.falling_back(|check, at| {
             let tag = request(check, at)?;
@@ -162,7 +166,7 @@ impl Client {
     /// Uses the better checksum, and MD5 as soon as the store has refused the former.
     fn falling_back<T>(
         &self,
-        mut request: impl FnMut(Checksum, &Activity<'_>) -> Result<T, Fault>,
+        mut request: impl FnMut(Checksum, &RequestProgress<'_>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         self.ask(|at| {
             let check = self.check();
@@ -196,10 +200,10 @@ fn known_by_run_id(etag: String, body: &Payload) -> Tag {
 }
 
 fn damaged() -> Fault {
-    Fault::new(Class::Damaged, "the store has other content than haul sent")
+    Fault::new(FailureClass::Damaged, "the store has other content than haul sent")
 }
 
 /// Whether a store may have refused checksum headers that it does not support.
 fn refuses_checksums(fault: &Fault) -> bool {
-    fault.class == Class::Unsupported || fault.class == Class::Final && fault.status == 400
+    fault.class == FailureClass::Unsupported || fault.class == FailureClass::Final && fault.status == 400
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder};
 use serde::Deserialize;
 
-use crate::fault::{Class, Fault};
+use crate::fault::{FailureClass, Fault};
 use crate::login::CachedLogin;
 use crate::settings::variable;
 
@@ -27,7 +27,7 @@ enum TokenSource {
     Nobody,
     /// From the environment.
     Fixed(Arc<str>),
-    /// Renewed by the library. Boxed, as it is large.
+    /// Renewed by the library.
     Renewed(Arc<GoogleCloudStorage>),
 }
 
@@ -97,7 +97,7 @@ pub(super) fn credentials_file() -> Option<PathBuf> {
 }
 
 fn login(message: impl Into<String>) -> Fault {
-    Fault::new(Class::Login, message)
+    Fault::new(FailureClass::Login, message)
 }
 
 /// Checks that a credentials file is of a supported type.

@@ -8,8 +8,8 @@ use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue};
 
 use super::credentials::{TokenChain, credentials_file};
 use super::presign;
-use crate::fault::{Class, Fault};
-use crate::http::{Call, Head, Http, Signed, Signer};
+use crate::fault::{FailureClass, Fault};
+use crate::http::{Http, HttpCall, ResponseHead, Signed, Signer};
 use crate::meter::Requests;
 use crate::payload::{Payload, base64, crc32c_of, md5_in};
 use crate::presign::cannot_sign;
@@ -17,7 +17,7 @@ use crate::s3::S3;
 use crate::s3::address::Address;
 use crate::s3::dialect::Dialect;
 use crate::settings::{StoreSettings, variable};
-use crate::store::{Answer, Checksum, PutOptions, Tag, Terms, Whole};
+use crate::store::{Checksum, PutOptions, RequestResult, Tag, Terms, Whole};
 use crate::url::keep_secret;
 use crate::url_method::UrlMethod;
 
@@ -75,7 +75,7 @@ impl Signer for Google {
     const SPOKEN: &'static str = "as Google Cloud Storage does";
     const PREFIX: &'static str = "x-goog-";
 
-    async fn sign(&self, call: &Call<'_>) -> Answer<Signed> {
+    async fn sign(&self, call: &HttpCall<'_>) -> RequestResult<Signed> {
         let mut headers = call.header_map()?;
         // Without this header Google decompresses stored gzip content
         // (https://cloud.google.com/storage/docs/transcoding#decompressive_transcoding).
@@ -97,7 +97,7 @@ impl Signer for Google {
 
     fn refusal(&self, status: u16, _: &HeaderMap, content: &[u8]) -> Fault {
         let fault = crate::xml::refusal(status, content);
-        if matches!(fault.class, Class::Expired | Class::Login) {
+        if matches!(fault.class, FailureClass::Expired | FailureClass::Login) {
             self.credentials.iter().for_each(TokenChain::forget);
         }
         fault
@@ -114,8 +114,8 @@ impl Dialect for Google {
         &TERMS
     }
 
-    fn check_options(&self, options: &PutOptions) -> Answer<()> {
-        let lacks = |what: &str| Err(Fault::new(Class::Unsupported, what));
+    fn check_options(&self, options: &PutOptions) -> RequestResult<()> {
+        let lacks = |what: &str| Err(Fault::new(FailureClass::Unsupported, what));
         if !options.tags.is_empty() {
             return lacks("Google Cloud Storage has no tags on objects: --metadata notes the same");
         }
@@ -129,36 +129,41 @@ impl Dialect for Google {
         }
     }
 
-    fn kept<'a>(&self, call: Call<'a>, options: &PutOptions) -> Call<'a> {
+    fn kept<'a>(&self, call: HttpCall<'a>, options: &PutOptions) -> HttpCall<'a> {
         match &options.sse_kms_key_id {
             Some(key) => call.header("x-goog-encryption-kms-key-name", key),
             None => call,
         }
     }
 
-    fn if_free<'a>(&self, call: Call<'a>) -> Call<'a> {
+    fn if_free<'a>(&self, call: HttpCall<'a>) -> HttpCall<'a> {
         call.header("x-goog-if-generation-match", "0")
     }
 
-    fn checked<'a>(&self, call: Call<'a>, body: &Payload, check: Checksum) -> Answer<Call<'a>> {
+    fn checked<'a>(
+        &self,
+        call: HttpCall<'a>,
+        body: &Payload,
+        check: Checksum,
+    ) -> RequestResult<HttpCall<'a>> {
         Ok(match check {
             Checksum::Md5 => call.header("content-md5", base64(&body.md5()?)),
             _ => call.header("x-goog-hash", format!("crc32c={}", base64(&body.crc32c()?.to_be_bytes()))),
         })
     }
 
-    fn announced<'a>(&self, call: Call<'a>, _: Checksum) -> Call<'a> {
+    fn announced<'a>(&self, call: HttpCall<'a>, _: Checksum) -> HttpCall<'a> {
         call
     }
 
-    fn whole<'a>(&self, call: Call<'a>, _: Whole) -> Call<'a> {
+    fn whole<'a>(&self, call: HttpCall<'a>, _: Whole) -> HttpCall<'a> {
         call
     }
 
     /// Parses `x-goog-hash: crc32c=…,md5=…`, in one header or two
     /// (<https://cloud.google.com/storage/docs/xml-api/reference-headers#xgooghash>). The checksums are those of the
     /// stored bytes, which haul requests without decompression.
-    fn sums(&self, head: &Head) -> Tag {
+    fn sums(&self, head: &ResponseHead) -> Tag {
         let mut tag = Tag::default();
         let values = head.headers.get_all("x-goog-hash").iter().filter_map(|value| value.to_str().ok());
         for (name, value) in values.flat_map(|text| text.split(',')).filter_map(|sum| sum.split_once('=')) {
@@ -171,7 +176,7 @@ impl Dialect for Google {
         tag
     }
 
-    fn signed_url(&self, key: &str, method: UrlMethod, lasts: Duration) -> Answer<String> {
+    fn signed_url(&self, key: &str, method: UrlMethod, lasts: Duration) -> RequestResult<String> {
         let file = credentials_file().filter(|_| self.credentials.is_some());
         let Some(file) = file else { return Err(cannot_sign("the private key of a service account")) };
         presign::with_key_in(&file, &self.address.url("", Some(key), &[]), method, lasts)
@@ -182,7 +187,7 @@ impl Dialect for Google {
     }
 
     /// The project that a new bucket belongs to (<https://cloud.google.com/storage/docs/xml-api/put-bucket-create>).
-    fn new_bucket<'a>(&self, call: Call<'a>) -> Call<'a> {
+    fn new_bucket<'a>(&self, call: HttpCall<'a>) -> HttpCall<'a> {
         let project = PROJECT.iter().find_map(|name| variable(name));
         match project {
             Some(project) => call.header("x-goog-project-id", project),
@@ -191,7 +196,7 @@ impl Dialect for Google {
     }
 
     /// The ETag is never used as an MD5: Google reports the MD5 separately.
-    fn is_keyed(&self, _: &Head) -> bool {
+    fn is_keyed(&self, _: &ResponseHead) -> bool {
         true
     }
 }
@@ -209,7 +214,7 @@ mod tests {
             for value in values {
                 headers.append("x-goog-hash", HeaderValue::from_static(value));
             }
-            let tag = google.sums(&Head { status: 200, headers, host: String::new() });
+            let tag = google.sums(&ResponseHead { status: 200, headers, host: String::new() });
             (tag.crc32c, tag.md5())
         };
         // The checksum of `123456789`, from the catalogue of parametrised CRC algorithms, and the MD5 of no bytes.
@@ -217,7 +222,7 @@ mod tests {
         assert_eq!(sums(&["crc32c=4waSgw==,md5=1B2M2Y8AsgTpgAmY7PhCfg=="]), both);
         assert_eq!(sums(&["crc32c=4waSgw==", "md5=1B2M2Y8AsgTpgAmY7PhCfg=="]), both);
         assert_eq!(sums(&["crc32c=?"]), (None, None));
-        let call = Call::new(crate::RequestKind::Put, reqwest::Method::PUT, Some("k"));
+        let call = HttpCall::new(crate::RequestKind::Put, reqwest::Method::PUT, Some("k"));
         let body = Payload::from_bytes(&b"123456789"[..]);
         let call = google.checked(call, &body, Checksum::Crc32c).unwrap();
         assert_eq!(call.headers[0], ("x-goog-hash".into(), "crc32c=4waSgw==".to_owned()));

@@ -10,9 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use haul_core::digest::hex;
 use serde::Deserialize;
 
-use crate::fault::{Class, Fault};
+use crate::fault::{FailureClass, Fault};
 use crate::presign::{UrlScheme, cannot_sign, signed_url};
-use crate::store::Answer;
+use crate::store::RequestResult;
 use crate::url_method::UrlMethod;
 
 /// The fields of a service account in a file of credentials.
@@ -26,8 +26,13 @@ struct ServiceAccount {
 ///
 /// # Errors
 /// `Unsupported` if the file has no key, `Login` if the key is damaged.
-pub(super) fn with_key_in(file: &Path, url: &str, method: UrlMethod, lasts: Duration) -> Answer<String> {
-    let damaged = |cause: &str| Fault::new(Class::Login, format!("{}: {cause}", file.display()));
+pub(super) fn with_key_in(
+    file: &Path,
+    url: &str,
+    method: UrlMethod,
+    lasts: Duration,
+) -> RequestResult<String> {
+    let damaged = |cause: &str| Fault::new(FailureClass::Login, format!("{}: {cause}", file.display()));
     let content = std::fs::read(file).map_err(|error| damaged(&error.to_string()))?;
     let account: ServiceAccount =
         serde_json::from_slice(&content).map_err(|_| damaged("it is no file of credentials"))?;

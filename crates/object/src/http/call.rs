@@ -7,13 +7,13 @@ use std::str::FromStr;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response};
 
-use crate::fault::{Class, Fault};
+use crate::fault::{FailureClass, Fault};
 use crate::meter::RequestKind;
 use crate::payload::Payload;
-use crate::store::Answer;
+use crate::store::RequestResult;
 
 /// A request.
-pub(crate) struct Call<'a> {
+pub(crate) struct HttpCall<'a> {
     pub(crate) kind: RequestKind,
     pub(crate) method: Method,
     pub(crate) key: Option<&'a str>,
@@ -22,7 +22,7 @@ pub(crate) struct Call<'a> {
     pub(crate) body: Option<&'a Payload>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> HttpCall<'a> {
     /// A request without query, headers and body.
     pub(crate) fn new(kind: RequestKind, method: Method, key: Option<&'a str>) -> Self {
         Self { kind, method, key, query: Vec::new(), headers: Vec::new(), body: None }
@@ -44,7 +44,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// `Final` if a name or value is not visible ASCII, which the signature requires.
-    pub(crate) fn header_map(&self) -> Answer<HeaderMap> {
+    pub(crate) fn header_map(&self) -> RequestResult<HeaderMap> {
         let mut map = HeaderMap::new();
         for (name, value) in &self.headers {
             let name = HeaderName::from_str(name).map_err(|_| Fault::unsendable("a header's name"))?;
@@ -71,7 +71,7 @@ pub(crate) trait Signer {
     const PREFIX: &'static str;
 
     /// Addresses and signs a request.
-    fn sign(&self, call: &Call<'_>) -> impl Future<Output = Answer<Signed>>;
+    fn sign(&self, call: &HttpCall<'_>) -> impl Future<Output = RequestResult<Signed>>;
 
     /// Whether an error answer says how to address the request correctly: then it is repeated at once.
     fn learn(&self, _answer: &HeaderMap) -> bool {
@@ -83,14 +83,14 @@ pub(crate) trait Signer {
 }
 
 /// An answer without its content.
-pub(crate) struct Head {
+pub(crate) struct ResponseHead {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     /// The host that answered, with its port.
     pub(crate) host: String,
 }
 
-impl Head {
+impl ResponseHead {
     pub(super) fn of(answer: &Response) -> Self {
         let host = host_of(answer.url());
         Self { status: answer.status().as_u16(), headers: answer.headers().clone(), host }
@@ -102,8 +102,8 @@ impl Head {
     }
 
     /// The ETag of the object or part, which every store sends in such an answer.
-    pub(crate) fn etag(&self) -> Answer<String> {
-        let none = || Fault::new(Class::Foreign, "an answer without an ETag");
+    pub(crate) fn etag(&self) -> RequestResult<String> {
+        let none = || Fault::new(FailureClass::Foreign, "an answer without an ETag");
         self.get("etag").map(str::to_owned).filter(|etag| !etag.is_empty()).ok_or_else(none)
     }
 
@@ -118,9 +118,9 @@ impl Head {
     }
 
     /// The length of the object in bytes.
-    pub(crate) fn len(&self) -> Answer<u64> {
+    pub(crate) fn len(&self) -> RequestResult<u64> {
         let len = self.get("content-length").and_then(|text| text.parse().ok());
-        len.ok_or_else(|| Fault::new(Class::Again, "the answer has no length"))
+        len.ok_or_else(|| Fault::new(FailureClass::Again, "the answer has no length"))
     }
 
     /// User metadata, from the headers that begin with `prefix`.

@@ -10,11 +10,11 @@ use haul_core::IpFamily;
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use reqwest::{Method, Response};
 
-use super::call::{Call, Head, Signed, Signer, host_of};
+use super::call::{HttpCall, ResponseHead, Signed, Signer, host_of};
 use super::recognition::{Recognition, is_page};
-use crate::fault::{Class, Fault};
+use crate::fault::{FailureClass, Fault};
 use crate::meter::Requests;
-use crate::store::{Activity, Answer, ExpectedObject, Take};
+use crate::store::{ExpectedObject, RequestProgress, RequestResult, TakeBytes};
 use crate::url::address;
 
 /// The longest answer that is read whole. A page has at most a few thousand keys of 1,024 bytes, each byte of which may
@@ -84,12 +84,12 @@ impl Http {
     pub(crate) fn ask(
         &self,
         signer: &impl Signer,
-        call: &Call<'_>,
-        at: &Activity<'_>,
-    ) -> Answer<(Head, Vec<u8>)> {
+        call: &HttpCall<'_>,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<(ResponseHead, Vec<u8>)> {
         let asked = self.ask_up_to(signer, call, MAX_ANSWER, at);
         let (head, content) = asked.map_err(|fault| match fault.class {
-            Class::TooLong => Fault::nonsense("it is longer than any answer is"),
+            FailureClass::TooLong => Fault::nonsense("it is longer than any answer is"),
             _ => fault,
         })?;
         if is_page(&head, &content) {
@@ -102,10 +102,10 @@ impl Http {
     pub(crate) fn asked<T>(
         &self,
         signer: &impl Signer,
-        call: &Call<'_>,
-        at: &Activity<'_>,
-        read: impl FnOnce(&[u8]) -> Answer<T>,
-    ) -> Answer<T> {
+        call: &HttpCall<'_>,
+        at: &RequestProgress<'_>,
+        read: impl FnOnce(&[u8]) -> RequestResult<T>,
+    ) -> RequestResult<T> {
         let (head, content) = self.ask(signer, call, at)?;
         let answer = self.recognition.understood(signer, &head, read(&content));
         if answer.is_ok() {
@@ -118,10 +118,10 @@ impl Http {
     pub(crate) fn ask_up_to(
         &self,
         signer: &impl Signer,
-        call: &Call<'_>,
+        call: &HttpCall<'_>,
         limit: usize,
-        at: &Activity<'_>,
-    ) -> Answer<(Head, Vec<u8>)> {
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<(ResponseHead, Vec<u8>)> {
         let mut content = Vec::new();
         let mut take = |bytes: &[u8]| content.extend_from_slice(bytes);
         let head = self.stream(signer, call, &|_| Ok(()), &mut take, limit as u64, at)?;
@@ -133,12 +133,12 @@ impl Http {
     pub(crate) fn stream(
         &self,
         signer: &impl Signer,
-        call: &Call<'_>,
-        accept: &(dyn Fn(&Head) -> Answer<()> + Sync),
+        call: &HttpCall<'_>,
+        accept: &(dyn Fn(&ResponseHead) -> RequestResult<()> + Sync),
         take: &mut (dyn FnMut(&[u8]) + Send),
         limit: u64,
-        at: &Activity<'_>,
-    ) -> Answer<Head> {
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<ResponseHead> {
         crate::runtime::block_on(async {
             let mut answer = watch(at, self.send(signer, call, at)).await?;
             // At most two corrections: the region, and the bucket in the host name.
@@ -148,7 +148,7 @@ impl Http {
                 }
                 answer = watch(at, self.send(signer, call, at)).await?;
             }
-            let head = Head::of(&answer);
+            let head = ResponseHead::of(&answer);
             if !answer.status().is_success() {
                 let (fault, content) = watch(at, refusal(signer, answer)).await?;
                 return Err(self.recognition.refused(signer, call, &head, fault, &content));
@@ -163,7 +163,7 @@ impl Http {
                     at.moved();
                 }
                 if read > limit {
-                    return Err(Fault::new(Class::TooLong, "the answer is longer than it may be"));
+                    return Err(Fault::new(FailureClass::TooLong, "the answer is longer than it may be"));
                 }
                 take(&bytes);
             }
@@ -175,12 +175,12 @@ impl Http {
     pub(crate) fn range(
         &self,
         signer: &impl Signer,
-        call: Call<'_>,
+        call: HttpCall<'_>,
         range: Range<u64>,
         known: ExpectedObject<'_>,
-        take: Take<'_>,
-        at: &Activity<'_>,
-    ) -> Answer<()> {
+        take: TakeBytes<'_>,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<()> {
         let wanted = range.end - range.start;
         let mut call = call.header("range", format!("bytes={}-{}", range.start, range.end.saturating_sub(1)));
         let etag = known.etag;
@@ -196,12 +196,20 @@ impl Http {
         };
         self.stream(signer, &call, &|head| is_of(head, &range, known), &mut counted, wanted, at)?;
         if read < wanted {
-            return Err(Fault::new(Class::Again, format!("the answer ended after {read} of {wanted} bytes")));
+            return Err(Fault::new(
+                FailureClass::Again,
+                format!("the answer ended after {read} of {wanted} bytes"),
+            ));
         }
         Ok(())
     }
 
-    async fn send(&self, signer: &impl Signer, call: &Call<'_>, at: &Activity<'_>) -> Answer<Response> {
+    async fn send(
+        &self,
+        signer: &impl Signer,
+        call: &HttpCall<'_>,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<Response> {
         let Signed { url, mut headers } = signer.sign(call).await?;
         let mut request = self.client.request(call.method.clone(), address(&url)?);
         self.requests.count(call.kind);
@@ -233,19 +241,22 @@ impl Http {
 }
 
 /// Runs a step of a request until it stalls or is cancelled.
-async fn watch<T>(at: &Activity<'_>, step: impl Future<Output = Answer<T>>) -> Answer<T> {
+async fn watch<T>(
+    at: &RequestProgress<'_>,
+    step: impl Future<Output = RequestResult<T>>,
+) -> RequestResult<T> {
     tokio::pin!(step);
     loop {
         tokio::select! {
             done = &mut step => return done,
             () = tokio::time::sleep(LOOK) => {
                 if at.is_abandoned() {
-                    return Err(Fault::new(Class::Abandoned, "interrupted"));
+                    return Err(Fault::new(FailureClass::Abandoned, "interrupted"));
                 }
                 at.look();
                 if at.is_stalled() {
                     let message = format!("nothing moved for {} s", at.stall.as_secs_f64());
-                    return Err(Fault::new(Class::Again, message));
+                    return Err(Fault::new(FailureClass::Again, message));
                 }
             }
         }
@@ -261,24 +272,24 @@ fn lost(error: &reqwest::Error) -> Fault {
     let text = cause.to_string();
     // An unbuildable request fails the same way each time.
     if error.is_builder() {
-        return Fault::new(Class::Final, text);
+        return Fault::new(FailureClass::Final, text);
     }
     let Some(host) = error.url().filter(|_| error.is_connect()).map(host_of) else {
-        return Fault::new(Class::Again, text);
+        return Fault::new(FailureClass::Again, text);
     };
     // A TLS client that gets an HTTP answer.
     if text.contains("InvalidContentType") {
-        return Fault::new(Class::Foreign, format!("{host} does not speak TLS: is it http://{host}?"));
+        return Fault::new(FailureClass::Foreign, format!("{host} does not speak TLS: is it http://{host}?"));
     }
     if text.contains("Name or service not known") {
-        return Fault::new(Class::NoHost, format!("no host is known as {host}"));
+        return Fault::new(FailureClass::NoHost, format!("no host is known as {host}"));
     }
-    Fault::new(Class::Again, format!("{host}: {text}"))
+    Fault::new(FailureClass::Again, format!("{host}: {text}"))
 }
 
 /// Adds both times to the refusal of a skewed clock.
 fn skewed(fault: Fault, headers: &HeaderMap) -> Fault {
-    if fault.class != Class::Skewed {
+    if fault.class != FailureClass::Skewed {
         return fault;
     }
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -290,7 +301,7 @@ fn skewed(fault: Fault, headers: &HeaderMap) -> Fault {
 }
 
 /// Checks that an answer has the requested object and range: not all stores and proxies support conditions and ranges.
-fn is_of(head: &Head, range: &Range<u64>, known: ExpectedObject<'_>) -> Answer<()> {
+fn is_of(head: &ResponseHead, range: &Range<u64>, known: ExpectedObject<'_>) -> RequestResult<()> {
     let etag = known.etag;
     let bare = |etag: &str| etag.trim_start_matches("W/").trim_matches('"').to_owned();
     let same = etag.is_empty() || head.get("etag").is_none_or(|found| bare(found) == bare(etag));
@@ -310,11 +321,11 @@ fn is_of(head: &Head, range: &Range<u64>, known: ExpectedObject<'_>) -> Answer<(
     if same && placed {
         return Ok(());
     }
-    Err(Fault::new(Class::Condition, "the answer does not fit the request"))
+    Err(Fault::new(FailureClass::Condition, "the answer does not fit the request"))
 }
 
 /// Reads an error answer: the failure, and the content.
-async fn refusal(signer: &impl Signer, answer: Response) -> Answer<(Fault, Vec<u8>)> {
+async fn refusal(signer: &impl Signer, answer: Response) -> RequestResult<(Fault, Vec<u8>)> {
     let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
     let retry_after = headers.get("retry-after").and_then(|value| value.to_str().ok());
     let retry_after = retry_after.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
@@ -345,7 +356,7 @@ mod tests {
             let pairs = headers.iter().map(|(name, value)| {
                 (reqwest::header::HeaderName::from_static(name), HeaderValue::from_static(value))
             });
-            Head { status: 206, headers: pairs.collect::<HeaderMap>(), host: "h".to_owned() }
+            ResponseHead { status: 206, headers: pairs.collect::<HeaderMap>(), host: "h".to_owned() }
         };
         let part = ("content-range", "bytes 2-4/9");
         let is = |headers: &[_], range: Range<u64>| {

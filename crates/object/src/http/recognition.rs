@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use reqwest::Method;
 
-use super::call::{Call, Head, Signer};
-use crate::fault::{Class, Fault};
-use crate::store::Answer;
+use super::call::{HttpCall, ResponseHead, Signer};
+use crate::fault::{FailureClass, Fault};
+use crate::store::RequestResult;
 
 /// Recognizes a store of the expected kind.
 #[derive(Default)]
@@ -23,15 +23,20 @@ impl Recognition {
     }
 
     /// The parsed answer; if it is not from a store, the failure says who answered.
-    pub(crate) fn understood<T>(&self, signer: &impl Signer, head: &Head, read: Answer<T>) -> Answer<T> {
+    pub(crate) fn understood<T>(
+        &self,
+        signer: &impl Signer,
+        head: &ResponseHead,
+        read: RequestResult<T>,
+    ) -> RequestResult<T> {
         read.map_err(|fault| match fault.class {
-            Class::Foreign => self.foreign(signer, head, &fault.message),
+            FailureClass::Foreign => self.foreign(signer, head, &fault.message),
             _ => fault,
         })
     }
 
     /// Whether a store of this kind has answered, now or before.
-    pub(crate) fn is_proven<S: Signer>(&self, _: &S, head: &Head) -> bool {
+    pub(crate) fn is_proven<S: Signer>(&self, _: &S, head: &ResponseHead) -> bool {
         if head.is_of(S::PREFIX) {
             self.proven.store(true, Ordering::Relaxed);
         }
@@ -39,7 +44,7 @@ impl Recognition {
     }
 
     /// The failure of an answer that is not a store's. If a store has answered before, the failure is temporary.
-    pub(crate) fn foreign<S: Signer>(&self, _: &S, head: &Head, what: &str) -> Fault {
+    pub(crate) fn foreign<S: Signer>(&self, _: &S, head: &ResponseHead, what: &str) -> Fault {
         let is_redirect = (300..400).contains(&head.status);
         let answered = match (head.content_type(), head.get("location")) {
             (_, Some(location)) if is_redirect => format!("it redirects to {location}"),
@@ -48,7 +53,8 @@ impl Recognition {
             (kind, _) => format!("it answered with {kind}"),
         };
         let status = if head.status == 200 { String::new() } else { format!(" (HTTP {})", head.status) };
-        let class = if self.proven.load(Ordering::Relaxed) { Class::Again } else { Class::Foreign };
+        let class =
+            if self.proven.load(Ordering::Relaxed) { FailureClass::Again } else { FailureClass::Foreign };
         Fault::new(class, format!("{} does not speak {}: {answered}{status}", head.host, S::SPOKEN))
     }
 
@@ -56,8 +62,8 @@ impl Recognition {
     pub(super) fn refused<S: Signer>(
         &self,
         signer: &S,
-        call: &Call<'_>,
-        head: &Head,
+        call: &HttpCall<'_>,
+        head: &ResponseHead,
         fault: Fault,
         content: &[u8],
     ) -> Fault {
@@ -81,7 +87,7 @@ impl Recognition {
 }
 
 /// Whether an answer is a web page.
-pub(super) fn is_page(head: &Head, content: &[u8]) -> bool {
+pub(super) fn is_page(head: &ResponseHead, content: &[u8]) -> bool {
     let start = content.trim_ascii_start().get(..14).unwrap_or_default().to_ascii_lowercase();
     let begins_so = start.starts_with(b"<!doctype html") || start.starts_with(b"<html");
     begins_so || head.content_type() == "text/html" && !content.is_empty()

@@ -11,10 +11,10 @@ use reqwest::header::HeaderMap;
 use super::address::Address;
 use super::credentials::AwsCredentialChain;
 use super::dialect::Dialect;
-use crate::fault::{Class, Fault};
-use crate::http::{Call, Head, Signed, Signer};
+use crate::fault::{FailureClass, Fault};
+use crate::http::{HttpCall, ResponseHead, Signed, Signer};
 use crate::payload::{Payload, base64, crc64_of, crc64_text};
-use crate::store::{Answer, Checksum, PutOptions, Tag, Terms, Whole};
+use crate::store::{Checksum, PutOptions, RequestResult, Tag, Terms, Whole};
 use crate::url::{form, in_clear};
 use crate::url_method::UrlMethod;
 
@@ -50,7 +50,7 @@ impl Signer for Aws {
     const SPOKEN: &'static str = "S3";
     const PREFIX: &'static str = "x-amz-";
 
-    async fn sign(&self, call: &Call<'_>) -> Answer<Signed> {
+    async fn sign(&self, call: &HttpCall<'_>) -> RequestResult<Signed> {
         let region = self.region.read().clone();
         let url = self.address.url(&region, call.key, &call.query);
         let Some(credentials) = &self.credentials else {
@@ -69,7 +69,7 @@ impl Signer for Aws {
         *signed.headers_mut() = call.header_map()?;
         let authorizer = AwsAuthorizer::new(&credential, "s3", &region);
         let sign = authorizer.with_sign_payload(call.body.is_none()).try_authorize(&mut signed, None);
-        sign.map_err(|error| Fault::new(Class::Login, error.to_string()))?;
+        sign.map_err(|error| Fault::new(FailureClass::Login, error.to_string()))?;
         Ok(Signed { url, headers: std::mem::take(signed.headers_mut()) })
     }
 
@@ -86,9 +86,9 @@ impl Signer for Aws {
     fn refusal(&self, status: u16, _: &HeaderMap, content: &[u8]) -> Fault {
         let fault = crate::xml::refusal(status, content);
         if fault.code == "SecondLevelDomainForbidden" && self.address.leave_path() {
-            return Fault { class: Class::Again, ..fault };
+            return Fault { class: FailureClass::Again, ..fault };
         }
-        if matches!(fault.class, Class::Expired | Class::Login) {
+        if matches!(fault.class, FailureClass::Expired | FailureClass::Login) {
             self.credentials.iter().for_each(AwsCredentialChain::forget);
         }
         fault
@@ -111,11 +111,11 @@ impl Dialect for Aws {
         ))
     }
 
-    fn check_options(&self, _: &PutOptions) -> Answer<()> {
+    fn check_options(&self, _: &PutOptions) -> RequestResult<()> {
         Ok(())
     }
 
-    fn kept<'a>(&self, mut call: Call<'a>, options: &PutOptions) -> Call<'a> {
+    fn kept<'a>(&self, mut call: HttpCall<'a>, options: &PutOptions) -> HttpCall<'a> {
         if let Some(sse) = &options.sse {
             call = call.header("x-amz-server-side-encryption", sse);
         }
@@ -125,37 +125,42 @@ impl Dialect for Aws {
         if options.tags.is_empty() { call } else { call.header("x-amz-tagging", form(&options.tags)) }
     }
 
-    fn if_free<'a>(&self, call: Call<'a>) -> Call<'a> {
+    fn if_free<'a>(&self, call: HttpCall<'a>) -> HttpCall<'a> {
         call.header("if-none-match", "*")
     }
 
-    fn checked<'a>(&self, call: Call<'a>, body: &Payload, check: Checksum) -> Answer<Call<'a>> {
+    fn checked<'a>(
+        &self,
+        call: HttpCall<'a>,
+        body: &Payload,
+        check: Checksum,
+    ) -> RequestResult<HttpCall<'a>> {
         match check {
             Checksum::Md5 => Ok(call.header("content-md5", base64(&body.md5()?))),
             _ => Ok(call.header("x-amz-checksum-crc64nvme", crc64_text(body.crc64()))),
         }
     }
 
-    fn announced<'a>(&self, call: Call<'a>, check: Checksum) -> Call<'a> {
+    fn announced<'a>(&self, call: HttpCall<'a>, check: Checksum) -> HttpCall<'a> {
         match check {
             Checksum::Md5 => call,
             _ => call.header("x-amz-checksum-algorithm", CRC64).header("x-amz-checksum-type", "FULL_OBJECT"),
         }
     }
 
-    fn whole<'a>(&self, call: Call<'a>, whole: Whole) -> Call<'a> {
+    fn whole<'a>(&self, call: HttpCall<'a>, whole: Whole) -> HttpCall<'a> {
         let Some(crc64) = whole.crc64 else { return call };
         let call = call.header("x-amz-checksum-crc64nvme", crc64_text(crc64));
         call.header("x-amz-checksum-type", "FULL_OBJECT")
     }
 
-    fn sums(&self, head: &Head) -> Tag {
+    fn sums(&self, head: &ResponseHead) -> Tag {
         let whole = head.get("x-amz-checksum-type").is_none_or(|kind| kind == "FULL_OBJECT");
         let crc64 = head.get("x-amz-checksum-crc64nvme").filter(|_| whole).and_then(crc64_of);
         Tag { crc64, ..Tag::default() }
     }
 
-    fn signed_url(&self, key: &str, method: UrlMethod, lasts: Duration) -> Answer<String> {
+    fn signed_url(&self, key: &str, method: UrlMethod, lasts: Duration) -> RequestResult<String> {
         self.signed_url(key, method, lasts)
     }
 
@@ -165,7 +170,7 @@ impl Dialect for Aws {
     }
 
     /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html>, "`ETag`".
-    fn is_keyed(&self, head: &Head) -> bool {
+    fn is_keyed(&self, head: &ResponseHead) -> bool {
         head.get("x-amz-server-side-encryption").is_some_and(|kind| kind.starts_with("aws:kms"))
             || head.get("x-amz-server-side-encryption-customer-algorithm").is_some()
     }

@@ -6,10 +6,10 @@ use reqwest::Method;
 
 use super::dialect::Dialect;
 use super::xml;
-use crate::http::{Call, Head, Http};
+use crate::http::{Http, HttpCall, ResponseHead};
 use crate::meter::RequestKind;
 use crate::payload::Payload;
-use crate::store::{Activity, Answer, Object, PutOptions, Store, Tag, Terms};
+use crate::store::{Object, PutOptions, RequestProgress, RequestResult, Store, Tag, Terms};
 use crate::url::encode;
 use crate::url_method::UrlMethod;
 
@@ -22,7 +22,11 @@ pub(crate) struct S3<D> {
 
 impl<D: Dialect> S3<D> {
     /// Sends a request and reads the whole answer.
-    pub(super) fn ask(&self, call: &Call<'_>, at: &Activity<'_>) -> Answer<(Head, Vec<u8>)> {
+    pub(super) fn ask(
+        &self,
+        call: &HttpCall<'_>,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<(ResponseHead, Vec<u8>)> {
         self.http.ask(&self.dialect, call, at)
     }
 
@@ -32,13 +36,13 @@ impl<D: Dialect> S3<D> {
     }
 
     /// A request for an object, with its checksums.
-    pub(super) fn asking<'a>(&self, method: Method, key: &'a str) -> Call<'a> {
-        let call = Call::new(RequestKind::Get, method, Some(key));
+    pub(super) fn asking<'a>(&self, method: Method, key: &'a str) -> HttpCall<'a> {
+        let call = HttpCall::new(RequestKind::Get, method, Some(key));
         D::ASKS_FOR_SUMS.into_iter().fold(call, |call, (name, value)| call.header(name, value))
     }
 
     /// The object that an answer describes, of `len` bytes.
-    pub(super) fn object(&self, key: &str, head: &Head, len: u64) -> Answer<Object> {
+    pub(super) fn object(&self, key: &str, head: &ResponseHead, len: u64) -> RequestResult<Object> {
         let sums = self.dialect.sums(head);
         Ok(Object {
             keyed: self.dialect.is_keyed(head),
@@ -57,12 +61,13 @@ impl<D: Dialect> S3<D> {
 
     /// Verifies that a store sent this answer. Anything that speaks HTTP can send an object, or the answer to a write;
     /// only a store sends a page of a listing, or refuses one.
-    pub(super) fn vouch(&self, head: &Head, at: &Activity<'_>) -> Answer<()> {
+    pub(super) fn vouch(&self, head: &ResponseHead, at: &RequestProgress<'_>) -> RequestResult<()> {
         if self.http.recognition.is_proven(&self.dialect, head) {
             return Ok(());
         }
-        let call =
-            Call::new(RequestKind::List, Method::GET, None).query("list-type", "2").query("max-keys", "1");
+        let call = HttpCall::new(RequestKind::List, Method::GET, None)
+            .query("list-type", "2")
+            .query("max-keys", "1");
         match self.http.asked(&self.dialect, &call, at, xml::page) {
             Err(fault) if fault.code.is_empty() => Err(fault),
             _ => Ok(()),
@@ -70,7 +75,7 @@ impl<D: Dialect> S3<D> {
     }
 
     /// Adds the options of an object to be written.
-    pub(super) fn written<'a>(&self, mut call: Call<'a>, options: &'a PutOptions) -> Call<'a> {
+    pub(super) fn written<'a>(&self, mut call: HttpCall<'a>, options: &'a PutOptions) -> HttpCall<'a> {
         for (name, value) in &options.headers {
             call = call.header(&name[..], value);
         }
@@ -85,13 +90,13 @@ impl<D: Dialect> S3<D> {
     }
 
     /// The tag in the answer to a write.
-    pub(super) fn tag(&self, head: &Head) -> Answer<Tag> {
+    pub(super) fn tag(&self, head: &ResponseHead) -> RequestResult<Tag> {
         let etag = self.http.recognition.understood(&self.dialect, head, head.etag())?;
         Ok(Tag { etag, ..self.dialect.sums(head) })
     }
 
     /// Names an object of this bucket as the source of a copy, on the condition of its ETag.
-    pub(super) fn copied_from<'a>(&self, call: Call<'a>, from: &Object) -> Call<'a> {
+    pub(super) fn copied_from<'a>(&self, call: HttpCall<'a>, from: &Object) -> HttpCall<'a> {
         let mut source = format!("/{}/", self.bucket);
         encode(&from.key, true, &mut source);
         let call = call.header(self.named("copy-source"), source);
@@ -108,22 +113,22 @@ impl<D: Dialect> Store for S3<D> {
         self.dialect.warning()
     }
 
-    fn check_options(&self, options: &PutOptions) -> Answer<()> {
+    fn check_options(&self, options: &PutOptions) -> RequestResult<()> {
         self.dialect.check_options(options)
     }
 
-    fn presign(&self, key: &str, method: UrlMethod, lasts: Duration) -> Answer<String> {
+    fn presign(&self, key: &str, method: UrlMethod, lasts: Duration) -> RequestResult<String> {
         self.dialect.signed_url(key, method, lasts)
     }
 
-    fn make_bucket(&self, at: &Activity<'_>) -> Answer<()> {
+    fn make_bucket(&self, at: &RequestProgress<'_>) -> RequestResult<()> {
         let body = self.dialect.bucket_region().map(|region| Payload::from_bytes(xml::location(&region)));
-        let mut call = Call::new(RequestKind::Put, Method::PUT, None);
+        let mut call = HttpCall::new(RequestKind::Put, Method::PUT, None);
         call.body = body.as_ref();
         self.ask(&self.dialect.new_bucket(call), at).map(drop)
     }
 
-    fn remove_bucket(&self, at: &Activity<'_>) -> Answer<()> {
-        self.ask(&Call::new(RequestKind::Delete, Method::DELETE, None), at).map(drop)
+    fn remove_bucket(&self, at: &RequestProgress<'_>) -> RequestResult<()> {
+        self.ask(&HttpCall::new(RequestKind::Delete, Method::DELETE, None), at).map(drop)
     }
 }

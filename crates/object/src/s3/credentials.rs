@@ -9,7 +9,7 @@ use std::time::Duration;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AwsCredential};
 
 use super::roles;
-use crate::fault::{Class, Fault};
+use crate::fault::{FailureClass, Fault};
 use crate::login::CachedLogin;
 use crate::profile::Profile;
 use crate::settings::{AccessKeys, StoreSettings, variable};
@@ -31,7 +31,7 @@ pub(super) struct AwsCredentialChain {
 enum AwsCredentialSource {
     /// From the environment or a profile, with the expiry time.
     Fixed(Arc<AwsCredential>, Option<Arc<str>>),
-    /// Renewed by the library. Boxed, as it is large.
+    /// Renewed by the library.
     Renewed(Arc<AmazonS3>),
 }
 
@@ -72,7 +72,10 @@ impl AwsCredentialChain {
         match source {
             AwsCredentialSource::Fixed(credential, _) => Ok(credential),
             AwsCredentialSource::Renewed(store) => store.credentials().get_credential().await.map_err(|_| {
-                Fault::new(Class::Login, "no credentials were found, and no instance or container gives any")
+                Fault::new(
+                    FailureClass::Login,
+                    "no credentials were found, and no instance or container gives any",
+                )
             }),
         }
     }
@@ -87,7 +90,7 @@ impl AwsCredentialChain {
     }
 
     async fn find(&self) -> Result<AwsCredentialSource, Fault> {
-        let login = |message: String| Fault::new(Class::Login, message);
+        let login = |message: String| Fault::new(FailureClass::Login, message);
         if let Some(AccessKeys { key_id, secret_key, token }) = self.keys.clone() {
             return Ok(AwsCredentialSource::Fixed(
                 Arc::new(AwsCredential { key_id, secret_key, token }),

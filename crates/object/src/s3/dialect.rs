@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::http::{Call, Head, Signer};
+use crate::http::{HttpCall, ResponseHead, Signer};
 use crate::payload::Payload;
-use crate::store::{Answer, Checksum, PutOptions, Tag, Terms, Whole};
+use crate::store::{Checksum, PutOptions, RequestResult, Tag, Terms, Whole};
 use crate::url_method::UrlMethod;
 
 /// The dialect of one provider.
@@ -30,43 +30,44 @@ pub(crate) trait Dialect: Signer + Send + Sync {
     ///
     /// # Errors
     /// `Unsupported`, naming the option that the provider lacks.
-    fn check_options(&self, options: &PutOptions) -> Answer<()>;
+    fn check_options(&self, options: &PutOptions) -> RequestResult<()>;
 
     /// Adds the headers for encryption and tags.
-    fn kept<'a>(&self, call: Call<'a>, options: &PutOptions) -> Call<'a>;
+    fn kept<'a>(&self, call: HttpCall<'a>, options: &PutOptions) -> HttpCall<'a>;
 
     /// Adds the condition that the object does not exist.
-    fn if_free<'a>(&self, call: Call<'a>) -> Call<'a>;
+    fn if_free<'a>(&self, call: HttpCall<'a>) -> HttpCall<'a>;
 
     /// Adds the checksum of the body.
     ///
     /// # Errors
     /// The error of reading the body.
-    fn checked<'a>(&self, call: Call<'a>, body: &Payload, check: Checksum) -> Answer<Call<'a>>;
+    fn checked<'a>(&self, call: HttpCall<'a>, body: &Payload, check: Checksum)
+    -> RequestResult<HttpCall<'a>>;
 
     /// Adds the checksum algorithm of the parts of an upload.
-    fn announced<'a>(&self, call: Call<'a>, check: Checksum) -> Call<'a>;
+    fn announced<'a>(&self, call: HttpCall<'a>, check: Checksum) -> HttpCall<'a>;
 
     /// Adds the checksum of a multipart object.
-    fn whole<'a>(&self, call: Call<'a>, whole: Whole) -> Call<'a>;
+    fn whole<'a>(&self, call: HttpCall<'a>, whole: Whole) -> HttpCall<'a>;
 
     /// The checksums in an answer, without an ETag.
-    fn sums(&self, head: &Head) -> Tag;
+    fn sums(&self, head: &ResponseHead) -> Tag;
 
     /// A URL with which anyone can read or write one object for some time.
     ///
     /// # Errors
     /// `Unsupported` if the credentials cannot sign URLs, else the failure to find them.
-    fn signed_url(&self, key: &str, method: UrlMethod, lasts: Duration) -> Answer<String>;
+    fn signed_url(&self, key: &str, method: UrlMethod, lasts: Duration) -> RequestResult<String>;
 
     /// The region of a new bucket, unless it is where the store puts buckets anyway.
     fn bucket_region(&self) -> Option<String>;
 
     /// Adds the headers of a request for a new bucket.
-    fn new_bucket<'a>(&self, call: Call<'a>) -> Call<'a> {
+    fn new_bucket<'a>(&self, call: HttpCall<'a>) -> HttpCall<'a> {
         call
     }
 
     /// Whether the object is encrypted so that its ETag is not an MD5, even if it looks like one.
-    fn is_keyed(&self, head: &Head) -> bool;
+    fn is_keyed(&self, head: &ResponseHead) -> bool;
 }

@@ -6,11 +6,11 @@ use haul_core::digest::hex;
 
 use super::aws::Aws;
 use crate::presign::{UrlScheme, cannot_sign, hmac_sha256, signed_url};
-use crate::store::Answer;
+use crate::store::RequestResult;
 use crate::url_method::UrlMethod;
 
 impl Aws {
-    pub(super) fn signed_url(&self, key: &str, method: UrlMethod, lasts: Duration) -> Answer<String> {
+    pub(super) fn signed_url(&self, key: &str, method: UrlMethod, lasts: Duration) -> RequestResult<String> {
         let Some(credentials) = &self.credentials else { return Err(cannot_sign("a secret key")) };
         let credential = crate::runtime::block_on(credentials.get())?;
         let region = self.region.read().clone();

@@ -7,22 +7,35 @@ use reqwest::Method;
 use super::bucket::S3;
 use super::dialect::Dialect;
 use super::xml;
-use crate::fault::{Class, Fault};
-use crate::http::Call;
+use crate::fault::{FailureClass, Fault};
+use crate::http::HttpCall;
 use crate::meter::RequestKind;
 use crate::payload::Payload;
 use crate::store::{
-    Activity, Answer, Checksum, HeldPart, Object, PartOf, PutOptions, Tag, Upload, UploadRequests, Whole,
+    Checksum, HeldPart, Object, PartOf, PutOptions, RequestProgress, RequestResult, Tag, Upload,
+    UploadRequests, Whole,
 };
 
 impl<D: Dialect> UploadRequests for S3<D> {
-    fn create(&self, key: &str, options: &PutOptions, check: Checksum, at: &Activity<'_>) -> Answer<String> {
-        let call = Call::new(RequestKind::Put, Method::POST, Some(key)).query("uploads", "");
+    fn create(
+        &self,
+        key: &str,
+        options: &PutOptions,
+        check: Checksum,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<String> {
+        let call = HttpCall::new(RequestKind::Put, Method::POST, Some(key)).query("uploads", "");
         let call = self.dialect.announced(self.written(call, options), check);
         self.http.asked(&self.dialect, &call, at, xml::upload_id)
     }
 
-    fn put_part(&self, part: PartOf<'_>, body: &Payload, check: Checksum, at: &Activity<'_>) -> Answer<Tag> {
+    fn put_part(
+        &self,
+        part: PartOf<'_>,
+        body: &Payload,
+        check: Checksum,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<Tag> {
         let mut call = part_call(part);
         call.body = Some(body);
         let (head, _) = self.ask(&self.dialect.checked(call, body, check)?, at)?;
@@ -34,10 +47,13 @@ impl<D: Dialect> UploadRequests for S3<D> {
         from: &Object,
         range: Range<u64>,
         part: PartOf<'_>,
-        at: &Activity<'_>,
-    ) -> Answer<Tag> {
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<Tag> {
         if !D::COPIES_PARTS {
-            return Err(Fault::new(Class::Unsupported, "the store makes no part of what it has already"));
+            return Err(Fault::new(
+                FailureClass::Unsupported,
+                "the store makes no part of what it has already",
+            ));
         }
         let range = format!("bytes={}-{}", range.start, range.end.saturating_sub(1));
         let call = self.copied_from(part_call(part), from);
@@ -51,11 +67,11 @@ impl<D: Dialect> UploadRequests for S3<D> {
         parts: &[Tag],
         whole: Whole,
         options: &PutOptions,
-        at: &Activity<'_>,
-    ) -> Answer<String> {
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<String> {
         let body = Payload::from_bytes(xml::complete(parts)?);
         let mut call =
-            Call::new(RequestKind::Put, Method::POST, Some(&upload.key)).query("uploadId", &upload.id);
+            HttpCall::new(RequestKind::Put, Method::POST, Some(&upload.key)).query("uploadId", &upload.id);
         call.body = Some(&body);
         call = self.dialect.whole(call, whole);
         if options.no_clobber && D::COMPLETES_ON_CONDITION {
@@ -64,18 +80,24 @@ impl<D: Dialect> UploadRequests for S3<D> {
         self.http.asked(&self.dialect, &call, at, xml::completed)
     }
 
-    fn abort(&self, upload: &Upload, at: &Activity<'_>) -> Answer<()> {
-        let call =
-            Call::new(RequestKind::Delete, Method::DELETE, Some(&upload.key)).query("uploadId", &upload.id);
+    fn abort(&self, upload: &Upload, at: &RequestProgress<'_>) -> RequestResult<()> {
+        let call = HttpCall::new(RequestKind::Delete, Method::DELETE, Some(&upload.key))
+            .query("uploadId", &upload.id);
         match self.ask(&call, at) {
             Ok(_) => Ok(()),
-            Err(Fault { class: Class::NotFound, .. }) => Ok(()),
+            Err(Fault { class: FailureClass::NotFound, .. }) => Ok(()),
             Err(fault) => Err(fault),
         }
     }
 
-    fn parts(&self, upload: &Upload, after: u32, at: &Activity<'_>) -> Answer<(Vec<HeldPart>, bool)> {
-        let call = Call::new(RequestKind::List, Method::GET, Some(&upload.key)).query("uploadId", &upload.id);
+    fn parts(
+        &self,
+        upload: &Upload,
+        after: u32,
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<(Vec<HeldPart>, bool)> {
+        let call =
+            HttpCall::new(RequestKind::List, Method::GET, Some(&upload.key)).query("uploadId", &upload.id);
         let call = call.query("max-parts", "1000").query("part-number-marker", after.to_string());
         self.http.asked(&self.dialect, &call, at, xml::parts)
     }
@@ -84,10 +106,10 @@ impl<D: Dialect> UploadRequests for S3<D> {
         &self,
         prefix: &str,
         marker: Option<&Upload>,
-        at: &Activity<'_>,
-    ) -> Answer<(Vec<Upload>, bool)> {
+        at: &RequestProgress<'_>,
+    ) -> RequestResult<(Vec<Upload>, bool)> {
         let mut call =
-            Call::new(RequestKind::List, Method::GET, None).query("uploads", "").query("prefix", prefix);
+            HttpCall::new(RequestKind::List, Method::GET, None).query("uploads", "").query("prefix", prefix);
         call = call.query("encoding-type", "url");
         if let Some(last) = marker {
             call = call.query("key-marker", &last.key).query("upload-id-marker", &last.id);
@@ -96,8 +118,8 @@ impl<D: Dialect> UploadRequests for S3<D> {
     }
 }
 
-fn part_call<'a>(part: PartOf<'a>) -> Call<'a> {
-    Call::new(RequestKind::Put, Method::PUT, Some(&part.upload.key))
+fn part_call<'a>(part: PartOf<'a>) -> HttpCall<'a> {
+    HttpCall::new(RequestKind::Put, Method::PUT, Some(&part.upload.key))
         .query("partNumber", part.number.to_string())
         .query("uploadId", &part.upload.id)
 }

@@ -3,14 +3,14 @@
 use quick_xml::escape::escape;
 use serde::Serialize;
 
-use crate::fault::{Class, Fault};
+use crate::fault::{FailureClass, Fault};
 use crate::payload::{base64, crc64_of};
 use crate::record::{Element, records, whole};
-use crate::store::{Answer, Deleted, HeldPart, ListPage, Object, Tag, Upload, fits};
+use crate::store::{Deleted, HeldPart, ListPage, Object, RequestResult, Tag, Upload, fits};
 use crate::xml::{decode, print};
 
 /// Parses a page of objects.
-pub(super) fn page(content: &[u8]) -> Answer<ListPage> {
+pub(super) fn page(content: &[u8]) -> RequestResult<ListPage> {
     let (mut objects, mut prefixes, mut rest) = (Vec::new(), Vec::new(), Element::default());
     records(content, &["ListBucketResult"], &[], &mut |record| {
         match &record.name[..] {
@@ -29,7 +29,7 @@ pub(super) fn page(content: &[u8]) -> Answer<ListPage> {
         fits(objects.len() + prefixes.len(), "names")
     })?;
     let encoding = rest.word("EncodingType");
-    let decode = |text: &mut String| -> Answer<()> {
+    let decode = |text: &mut String| -> RequestResult<()> {
         *text = decode(text, encoding.as_deref())?;
         Ok(())
     };
@@ -43,7 +43,7 @@ pub(super) fn page(content: &[u8]) -> Answer<ListPage> {
 }
 
 /// The length of an object or part, which no store exceeds beyond the largest file size.
-fn length(record: &Element) -> Answer<u64> {
+fn length(record: &Element) -> RequestResult<u64> {
     let len = record.number("Size")?;
     if i64::try_from(len).is_err() {
         return Err(Fault::nonsense(format!("it tells a length of {len}")));
@@ -52,7 +52,7 @@ fn length(record: &Element) -> Answer<u64> {
 }
 
 /// Parses a page of uploads, and whether there are more.
-pub(super) fn uploads(content: &[u8]) -> Answer<(Vec<Upload>, bool)> {
+pub(super) fn uploads(content: &[u8]) -> RequestResult<(Vec<Upload>, bool)> {
     let (mut uploads, mut encoding, mut more) = (Vec::new(), None, false);
     records(content, &["ListMultipartUploadsResult"], &[], &mut |record| {
         match &record.name[..] {
@@ -74,7 +74,7 @@ pub(super) fn uploads(content: &[u8]) -> Answer<(Vec<Upload>, bool)> {
 }
 
 /// Parses a page of parts, and whether there are more.
-pub(super) fn parts(content: &[u8]) -> Answer<(Vec<HeldPart>, bool)> {
+pub(super) fn parts(content: &[u8]) -> RequestResult<(Vec<HeldPart>, bool)> {
     let (mut parts, mut more) = (Vec::new(), false);
     records(content, &["ListPartsResult"], &[], &mut |record| {
         match &record.name[..] {
@@ -96,24 +96,24 @@ pub(super) fn parts(content: &[u8]) -> Answer<(Vec<HeldPart>, bool)> {
 }
 
 /// Parses the id of a new upload.
-pub(super) fn upload_id(content: &[u8]) -> Answer<String> {
+pub(super) fn upload_id(content: &[u8]) -> RequestResult<String> {
     let begun = whole(content, &["InitiateMultipartUploadResult"])?;
     begun.word("UploadId").ok_or_else(|| Fault::nonsense("an upload without an id"))
 }
 
 /// Parses the ETag of a completed upload.
-pub(super) fn completed(content: &[u8]) -> Answer<String> {
+pub(super) fn completed(content: &[u8]) -> RequestResult<String> {
     mark(&whole(content, &["CompleteMultipartUploadResult"])?)
 }
 
 /// Parses the tag of a copy.
-pub(super) fn copied(content: &[u8]) -> Answer<Tag> {
+pub(super) fn copied(content: &[u8]) -> RequestResult<Tag> {
     let made = whole(content, &["CopyObjectResult", "CopyPartResult"])?;
     let crc64 = made.word("ChecksumCRC64NVME").as_deref().and_then(crc64_of);
     Ok(Tag { crc64, etag: mark(&made)?, ..Tag::default() })
 }
 
-fn mark(made: &Element) -> Answer<String> {
+fn mark(made: &Element) -> RequestResult<String> {
     made.word("ETag").ok_or_else(|| Fault::nonsense("it has no ETag"))
 }
 
@@ -134,7 +134,7 @@ struct CompletedPart<'a> {
 }
 
 /// The request that completes an upload from parts numbered from 1.
-pub(super) fn complete(tags: &[Tag]) -> Answer<String> {
+pub(super) fn complete(tags: &[Tag]) -> RequestResult<String> {
     let part = |(number, tag): (u32, &'_ Tag)| -> (u32, String, Option<String>) {
         (number, tag.etag.clone(), tag.crc64.map(|crc64| base64(&crc64.to_be_bytes())))
     };
@@ -155,11 +155,11 @@ pub(super) fn is_plain(key: &str) -> bool {
 }
 
 /// The request that deletes objects. All keys are [plain](is_plain).
-pub(super) fn delete(keys: &[&str]) -> Answer<String> {
+pub(super) fn delete(keys: &[&str]) -> RequestResult<String> {
     let mut text = String::from("<Delete>");
     for key in keys {
         if !is_plain(key) {
-            return Err(Fault::new(Class::Final, "XML cannot carry the key"));
+            return Err(Fault::new(FailureClass::Final, "XML cannot carry the key"));
         }
         text.push_str("<Object><Key>");
         text.push_str(&escape(*key));
@@ -179,7 +179,7 @@ pub(super) fn location(region: &str) -> String {
 }
 
 /// Parses the result for each object.
-pub(super) fn deleted(content: &[u8]) -> Answer<Deleted> {
+pub(super) fn deleted(content: &[u8]) -> RequestResult<Deleted> {
     let mut deleted = Deleted::default();
     records(content, &["DeleteResult", "DeleteObjectsResult"], &[], &mut |record| {
         match &record.name[..] {
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(page.objects[0].etag, "\"e\"");
         assert_eq!((page.prefixes, page.next), (vec!["p/".to_owned()], Some("n=".to_owned())));
         let text = b"<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>";
-        assert_eq!(self::page(text).unwrap_err().class, Class::Nonsense);
+        assert_eq!(self::page(text).unwrap_err().class, FailureClass::Nonsense);
         assert!(decode("%f", Some("url")).is_err());
         assert_eq!(decode("%f", None).unwrap(), "%f");
     }
@@ -227,8 +227,8 @@ mod tests {
     fn an_error_with_a_success_status_is_an_error() {
         let text = b"  <?xml version=\"1.0\"?>\n<Error><Code>InternalError</Code><Message>We failed.</Message></Error>";
         let fault = completed(text).unwrap_err();
-        assert_eq!((fault.class, &fault.message[..]), (Class::Again, "We failed"));
-        assert_eq!(crate::xml::refusal(503, b"<html>busy</html>").class, Class::SlowDown);
+        assert_eq!((fault.class, &fault.message[..]), (FailureClass::Again, "We failed"));
+        assert_eq!(crate::xml::refusal(503, b"<html>busy</html>").class, FailureClass::SlowDown);
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
         let text = b"<DeleteResult><Deleted><Key>d</Key></Deleted>\
             <Error><Key>k</Key><Code>AccessDenied</Code><Message>no</Message></Error></DeleteResult>";
         let deleted = deleted(text).unwrap();
-        assert!(deleted.left["k"].class == Class::Denied && deleted.gone.contains("d"));
+        assert!(deleted.left["k"].class == FailureClass::Denied && deleted.gone.contains("d"));
     }
 
     #[test]
@@ -267,9 +267,9 @@ mod tests {
             ]
             .map(|answer| answer.unwrap_err().class)
         };
-        assert_eq!(class(html), [Class::Foreign; 7]);
-        assert_eq!(class(b""), [Class::Foreign; 7]);
-        assert_eq!(class(b"<Error><Code>SlowDown</Code></Error>"), [Class::SlowDown; 7]);
+        assert_eq!(class(html), [FailureClass::Foreign; 7]);
+        assert_eq!(class(b""), [FailureClass::Foreign; 7]);
+        assert_eq!(class(b"<Error><Code>SlowDown</Code></Error>"), [FailureClass::SlowDown; 7]);
         let page = |contents: &str| {
             self::page(format!("<ListBucketResult>{contents}</ListBucketResult>").as_bytes())
                 .unwrap_err()
@@ -277,15 +277,15 @@ mod tests {
         };
         for size in ["-1", "18446744073709551615", "99999999999999999999", "1e3", ""] {
             let contents = format!("<Contents><Key>k</Key><Size>{size}</Size></Contents>");
-            assert_eq!(page(&contents), Class::Nonsense, "{size}");
+            assert_eq!(page(&contents), FailureClass::Nonsense, "{size}");
         }
-        assert_eq!(page("<Contents><Size>1</Size></Contents>"), Class::Nonsense);
+        assert_eq!(page("<Contents><Size>1</Size></Contents>"), FailureClass::Nonsense);
         assert_eq!(
             page(&"<CommonPrefixes><Prefix>p</Prefix></CommonPrefixes>".repeat(MAX_PAGE + 1)),
-            Class::Nonsense
+            FailureClass::Nonsense
         );
         for text in ["<CompleteMultipartUploadResult/>", "<CompleteMultipartUploadResult><ETag> </ETag>"] {
-            assert_eq!(completed(text.as_bytes()).unwrap_err().class, Class::Nonsense, "{text}");
+            assert_eq!(completed(text.as_bytes()).unwrap_err().class, FailureClass::Nonsense, "{text}");
         }
     }
 
@@ -318,16 +318,16 @@ mod tests {
         // Parsed by another XML reader.
         let text = delete(&plain.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
         #[derive(serde::Deserialize)]
-        struct Delete {
+        struct DeleteObjects {
             #[serde(rename = "Object")]
-            objects: Vec<Asked>,
+            objects: Vec<DeletedKey>,
         }
         #[derive(serde::Deserialize)]
-        struct Asked {
+        struct DeletedKey {
             #[serde(rename = "Key")]
             key: String,
         }
-        let seen: Delete = quick_xml::de::from_str(&text).unwrap();
+        let seen: DeleteObjects = quick_xml::de::from_str(&text).unwrap();
         assert!(seen.objects.iter().map(|asked| &asked.key).eq(&plain));
         for key in &odd {
             assert!(delete(&[key]).is_err(), "{key:?}");

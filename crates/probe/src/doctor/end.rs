@@ -1,6 +1,6 @@
 //! Diagnoses one end: limits, CPU, file system, sshd.
 
-use haul_core::probe::{Facts, Mount};
+use haul_core::probe::{Facts, MountedFs};
 
 use super::finding::{Finding, size};
 
@@ -103,9 +103,9 @@ fn writable(facts: &Facts) -> Finding {
     Finding::bad(what, format!("this user may not write in `{folder}`"), "choose another folder or user")
 }
 
-fn file_system(role: Role, mount: &Mount) -> Finding {
+fn file_system(role: Role, mount: &MountedFs) -> Finding {
     let what = "file system";
-    let Mount { kind, point, .. } = mount;
+    let MountedFs { kind, point, .. } = mount;
     let found = format!("{kind} at `{point}`");
     let written = role == Role::Destination;
     match kind.as_str() {
@@ -125,7 +125,7 @@ fn file_system(role: Role, mount: &Mount) -> Finding {
     }
 }
 
-fn nfs(mount: &Mount) -> Vec<Finding> {
+fn nfs(mount: &MountedFs) -> Vec<Finding> {
     if mount.kind != "nfs" && mount.kind != "nfs4" {
         return Vec::new();
     }
@@ -162,11 +162,11 @@ fn nfs(mount: &Mount) -> Vec<Finding> {
     findings
 }
 
-fn has(mount: &Mount, option: &str) -> bool {
+fn has(mount: &MountedFs, option: &str) -> bool {
     mount.options.iter().any(|known| known == option)
 }
 
-fn value(mount: &Mount, name: &str) -> Option<u64> {
+fn value(mount: &MountedFs, name: &str) -> Option<u64> {
     mount.options.iter().find_map(|option| option.strip_prefix(name)?.parse().ok())
 }
 
@@ -188,9 +188,9 @@ mod tests {
         }
     }
 
-    fn mount(kind: &str, options: &[&str]) -> Mount {
+    fn mount(kind: &str, options: &[&str]) -> MountedFs {
         let options = options.iter().map(|option| (*option).to_owned()).collect();
-        Mount { point: "/x".to_owned(), kind: kind.to_owned(), options }
+        MountedFs { point: "/x".to_owned(), kind: kind.to_owned(), options }
     }
 
     fn worst(role: Role, facts: &Facts) -> (Level, &'static str) {

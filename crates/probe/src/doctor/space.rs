@@ -3,13 +3,13 @@
 use haul_core::probe::Space;
 
 use super::finding::{Finding, size};
-use crate::survey::Counts;
+use crate::survey::TreeCounts;
 
 /// Compares the needs of a tree with the free space. `there` counts the entries under the destination's root: a copy
 /// replaces them file by file or keeps them, so they need no further space. `complete` says whether the whole tree was
 /// counted.
 #[must_use]
-pub fn examine_space(space: &Space, needs: &Counts, there: &Counts, complete: bool) -> Vec<Finding> {
+pub fn examine_space(space: &Space, needs: &TreeCounts, there: &TreeCounts, complete: bool) -> Vec<Finding> {
     let bytes = needs.bytes.saturating_sub(there.bytes);
     let entries = needs.entries.saturating_sub(there.entries);
     let amount = |text: String| if complete { text } else { format!("at least {text}") };
@@ -50,7 +50,7 @@ mod tests {
 
     fn levels(bytes: u64, entries: u64, there: u64, inodes: u64) -> Vec<Level> {
         let space = Space { free_bytes: 1000, bytes: 5000, free_inodes: inodes / 2, inodes };
-        let counts = |bytes, entries| Counts { bytes, entries, ..Counts::default() };
+        let counts = |bytes, entries| TreeCounts { bytes, entries, ..TreeCounts::default() };
         let findings = examine_space(&space, &counts(bytes, entries), &counts(there, 0), true);
         findings.into_iter().map(|finding| finding.level).collect()
     }

@@ -6,11 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use haul_core::path::printable;
-use haul_core::probe::Mount;
+use haul_core::probe::MountedFs;
 use rustix::fs::{major, minor};
 
 /// The mount of `folder`, an absolute path without symbolic links.
-pub(super) fn of(folder: &Path) -> Option<Mount> {
+pub(super) fn of(folder: &Path) -> Option<MountedFs> {
     let table = fs::read("/proc/self/mountinfo").ok()?;
     let dev = fs::metadata(folder).ok()?.dev();
     find(&table, folder.as_os_str().as_bytes(), &format!("{}:{}", major(dev), minor(dev)))
@@ -18,17 +18,17 @@ pub(super) fn of(folder: &Path) -> Option<Mount> {
 
 /// The last mount with the longest mount point above `folder`; preferably with the device number of `folder` (files on
 /// subvolumes have other device numbers than their mount).
-fn find(table: &[u8], folder: &[u8], dev: &str) -> Option<Mount> {
-    let lines: Vec<Line> = table.split(|b| *b == b'\n').filter_map(parse).collect();
+fn find(table: &[u8], folder: &[u8], dev: &str) -> Option<MountedFs> {
+    let lines: Vec<MountLine> = table.split(|b| *b == b'\n').filter_map(parse).collect();
     let above = || lines.iter().filter(|line| is_above(&line.point, folder));
     let best = |same_device: bool| {
         above().filter(|line| !same_device || line.dev == dev.as_bytes()).max_by_key(|line| line.point.len())
     };
     let line = best(true).or_else(|| best(false))?;
-    Some(Mount { point: printable(&line.point), kind: line.kind.clone(), options: line.options.clone() })
+    Some(MountedFs { point: printable(&line.point), kind: line.kind.clone(), options: line.options.clone() })
 }
 
-struct Line {
+struct MountLine {
     dev: Vec<u8>,
     point: Vec<u8>,
     kind: String,
@@ -36,7 +36,7 @@ struct Line {
 }
 
 /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
-fn parse(line: &[u8]) -> Option<Line> {
+fn parse(line: &[u8]) -> Option<MountLine> {
     let words: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
     let dash = words.iter().position(|word| *word == b"-")?;
     let (dev, point, own) = (words.get(2)?, words.get(4)?, words.get(5)?);
@@ -49,7 +49,7 @@ fn parse(line: &[u8]) -> Option<Line> {
         }
     }
     let kind = String::from_utf8_lossy(kind).into_owned();
-    Some(Line { dev: dev.to_vec(), point: unescape(point), kind, options })
+    Some(MountLine { dev: dev.to_vec(), point: unescape(point), kind, options })
 }
 
 fn is_above(point: &[u8], folder: &[u8]) -> bool {

@@ -34,7 +34,7 @@ impl System {
 }
 
 /// A program to upload.
-pub(super) struct Program {
+pub(super) struct UploadProgram {
     pub(super) content: Vec<u8>,
     /// Its name in the remote cache.
     pub(super) name: String,
@@ -43,7 +43,7 @@ pub(super) struct Program {
     sum: String,
 }
 
-impl Program {
+impl UploadProgram {
     fn new(content: Vec<u8>, place: Option<PathBuf>) -> Self {
         let digest = blake3::hash(&content).to_hex();
         let name = format!("haul-{}-{}", env!("CARGO_PKG_VERSION"), &digest[..16]);
@@ -71,12 +71,12 @@ pub(super) fn places(running: &Path, machine: &str) -> [PathBuf; 2] {
 ///
 /// # Errors
 /// If a program that exists cannot be read, or is not the one that `SHA256SUMS` beside it records.
-pub(super) fn find(system: &System) -> Result<Option<Program>, String> {
+pub(super) fn find(system: &System) -> Result<Option<UploadProgram>, String> {
     let running = std::env::current_exe().map_err(|error| format!("the running program: {error}"))?;
     find_for(system, &running)
 }
 
-fn find_for(system: &System, running: &Path) -> Result<Option<Program>, String> {
+fn find_for(system: &System, running: &Path) -> Result<Option<UploadProgram>, String> {
     let here = System::here();
     if system.name != here.name {
         return Ok(None);
@@ -93,11 +93,11 @@ fn find_for(system: &System, running: &Path) -> Result<Option<Program>, String> 
     }
     // This is the program even if another one has replaced its file.
     let content = std::fs::read("/proc/self/exe").map_err(|error| format!("the running program: {error}"))?;
-    Ok(Some(Program::new(content, None)))
+    Ok(Some(UploadProgram::new(content, None)))
 }
 
 /// The program at `place`, if it has the digest that is recorded beside it.
-fn verified(content: Vec<u8>, place: PathBuf) -> Result<Program, String> {
+fn verified(content: Vec<u8>, place: PathBuf) -> Result<UploadProgram, String> {
     let shown = place.display().to_string();
     let sums = place.with_file_name(SUMS);
     let mut text = String::new();
@@ -106,7 +106,7 @@ fn verified(content: Vec<u8>, place: PathBuf) -> Result<Program, String> {
         return Err(format!("{shown} is not used, as its digest is unknown: {}: {error}", sums.display()));
     }
     let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let program = Program::new(content, Some(place));
+    let program = UploadProgram::new(content, Some(place));
     match recorded(&text, &name) {
         Some(sum) if sum.eq_ignore_ascii_case(&program.sum) => Ok(program),
         Some(_) => Err(format!("{shown} is not used, as it differs from the record in {}", sums.display())),

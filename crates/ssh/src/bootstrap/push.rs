@@ -5,12 +5,12 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::time::Duration;
 
 use haul_core::location::SshHost;
-use haul_core::{Error, ErrorKind, Result, Side};
+use haul_core::{Error, ErrorKind, Note, Result, Side};
 
-use super::program::{Program, SUMS, System, find, places};
+use super::program::{SUMS, System, UploadProgram, find, places};
 use super::script::{MARK, script};
-use crate::config::{Note, SshConfig};
-use crate::dial::{Dial, Helper, Way};
+use crate::config::SshConfig;
+use crate::dial::{Dial, DialPurpose, Helper};
 use crate::dialer::{OpenPipes, Pipes, SshDialer};
 use crate::errand::Errand;
 
@@ -29,7 +29,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub fn bootstrap(host: &SshHost, config: &SshConfig, why: &str, note: &Note) -> Result<String> {
     let errand = Errand::Command(script());
     let dialer = SshDialer::new(host, config, errand, note.clone())?;
-    let pipes = dialer.start(Way::First).map_err(|refused| refused.error)?;
+    let pipes = dialer.start(DialPurpose::First).map_err(|refused| refused.error)?;
     let helper = pipes.helper.clone();
     let put = talk(pipes, &dialer.name(), why, note);
     helper.collect(if put.is_ok() { TIMEOUT } else { Duration::ZERO });
@@ -77,7 +77,7 @@ fn talk(pipes: Pipes, name: &str, why: &str, note: &Note) -> Result<String> {
 }
 
 /// The program for this system.
-fn program_for(system: &System, failed: &dyn Fn(&str) -> Error) -> Result<Program> {
+fn program_for(system: &System, failed: &dyn Fn(&str) -> Error) -> Result<UploadProgram> {
     find(system).map_err(|cause| failed(&cause))?.ok_or_else(|| {
         let (System { name, machine }, here) = (system, System::here());
         let kind =
@@ -103,7 +103,7 @@ fn way_out(machine: &str) -> String {
 }
 
 /// The error for a line of the script that reports a failure.
-fn said(line: &str, program: &Program, system: &System, failed: &dyn Fn(&str) -> Error) -> Error {
+fn said(line: &str, program: &UploadProgram, system: &System, failed: &dyn Fn(&str) -> Error) -> Error {
     let shown = || program.place.as_ref().map_or("this haul".to_owned(), |place| place.display().to_string());
     if let Some(said) = line.strip_prefix("broken") {
         // A program that is killed says nothing.

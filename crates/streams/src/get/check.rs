@@ -13,7 +13,7 @@ use crate::sidecar::Proof;
 
 /// The digest, checksum or length that content was checked by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checked {
+pub enum CheckedBy {
     /// The BLAKE3 digest that haul recorded.
     Blake3,
     /// The CRC-64/NVME that the store keeps.
@@ -41,7 +41,7 @@ enum Hasher {
 }
 
 impl Check {
-    /// For an object, of which `proof` is recorded.
+    /// For an object with this recorded `proof`.
     #[must_use]
     pub fn new(object: &Object, proof: Option<&Proof>) -> Self {
         let (hasher, expected) = if let Some(proof) = proof {
@@ -83,24 +83,24 @@ impl Check {
     ///
     /// # Errors
     /// [`ErrorKind::Corrupt`] if they differ.
-    pub fn finish(self, name: &str) -> Result<Checked, Error> {
+    pub fn finish(self, name: &str) -> Result<CheckedBy, Error> {
         let (checked, found) = match self.hasher {
             Hasher::Blake3(tree) => {
                 let found = tree.digest().map_or_else(|| "unknown".to_owned(), |digest| digest.to_string());
-                (Checked::Blake3, found)
+                (CheckedBy::Blake3, found)
             }
-            Hasher::Crc64(hasher) => (Checked::Crc64, format!("{:016x}", hasher.finalize())),
-            Hasher::Crc32c(hasher) => (Checked::Crc32c, format!("{:08x}", hasher.finalize())),
-            Hasher::Md5(hasher) => (Checked::Md5, hex(&hasher.finalize())),
-            Hasher::None => return Ok(Checked::Length),
+            Hasher::Crc64(hasher) => (CheckedBy::Crc64, format!("{:016x}", hasher.finalize())),
+            Hasher::Crc32c(hasher) => (CheckedBy::Crc32c, format!("{:08x}", hasher.finalize())),
+            Hasher::Md5(hasher) => (CheckedBy::Md5, hex(&hasher.finalize())),
+            Hasher::None => return Ok(CheckedBy::Length),
         };
         if found == self.expected {
             return Ok(checked);
         }
         let what = match checked {
-            Checked::Blake3 => "BLAKE3",
-            Checked::Crc64 => "CRC-64/NVME",
-            Checked::Crc32c => "CRC-32C",
+            CheckedBy::Blake3 => "BLAKE3",
+            CheckedBy::Crc64 => "CRC-64/NVME",
+            CheckedBy::Crc32c => "CRC-32C",
             _ => "MD5",
         };
         let cause = format!("its {what} is {found}, and {} was recorded", self.expected);
@@ -132,13 +132,13 @@ mod tests {
             check.update(bytes);
             check.finish("s3://b/k")
         };
-        assert_eq!(check(&with_crc, Some(&proof), bytes).unwrap(), Checked::Blake3);
-        assert_eq!(check(&with_crc, None, bytes).unwrap(), Checked::Crc64);
-        assert_eq!(check(&with_crc32c, None, bytes).unwrap(), Checked::Crc32c);
-        assert_eq!(check(&with_md5, None, bytes).unwrap(), Checked::Md5);
-        assert_eq!(check(&bare, None, bytes).unwrap(), Checked::Length);
+        assert_eq!(check(&with_crc, Some(&proof), bytes).unwrap(), CheckedBy::Blake3);
+        assert_eq!(check(&with_crc, None, bytes).unwrap(), CheckedBy::Crc64);
+        assert_eq!(check(&with_crc32c, None, bytes).unwrap(), CheckedBy::Crc32c);
+        assert_eq!(check(&with_md5, None, bytes).unwrap(), CheckedBy::Md5);
+        assert_eq!(check(&bare, None, bytes).unwrap(), CheckedBy::Length);
         let keyed = Object { keyed: true, ..with_md5.clone() };
-        assert_eq!(check(&keyed, None, b"other").unwrap(), Checked::Length);
+        assert_eq!(check(&keyed, None, b"other").unwrap(), CheckedBy::Length);
         for object in [&with_md5, &with_crc, &with_crc32c] {
             assert_eq!(check(object, None, b"other").unwrap_err().kind(), ErrorKind::Corrupt);
         }

@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::atomic::Ordering;
 
-use haul_codec::frame::{FRAME_LEN, Format, PACKED_LEN, Unframer};
+use haul_codec::frame::{FRAME_LEN, FrameFormat, PACKED_LEN, Unframer};
 use haul_codec::split::{Splitter, Unit};
 use haul_core::{Digest, Error, ErrorKind, Result, Side};
 
-use super::check::Checked;
+use super::check::CheckedBy;
 use super::pieces::Pieces;
 use super::settings::{GetSettings, GetStatus};
 use super::stored::StoredBytes;
@@ -31,20 +31,20 @@ pub(super) fn share(memory: u64) -> u64 {
 }
 
 /// A frame to decompress, and the length that it declares.
-type UnpackJob = (Format, Vec<u8>, usize);
+type UnpackJob = (FrameFormat, Vec<u8>, usize);
 
 /// The stages of decompression.
-type Frames<'a> = (Format, Splitter<Box<dyn BufRead + 'a>>, Ordered<UnpackJob, io::Result<Vec<u8>>>);
+type Frames<'a> = (FrameFormat, Splitter<Box<dyn BufRead + 'a>>, Ordered<UnpackJob, io::Result<Vec<u8>>>);
 
 /// The decoded stream.
-pub(super) struct Decoder<'a> {
+pub(super) struct StreamDecoder<'a> {
     source: DecodeSource<'a>,
     hasher: blake3::Hasher,
     len: u64,
     expected: Option<Proof>,
     name: &'a str,
     status: &'a GetStatus,
-    checked: &'a Cell<Option<Checked>>,
+    checked: &'a Cell<Option<CheckedBy>>,
     /// The lengths of the frames.
     lens: Vec<u32>,
 }
@@ -54,7 +54,7 @@ enum DecodeSource<'a> {
     Packed(Box<Frames<'a>>),
 }
 
-impl<'a> Decoder<'a> {
+impl<'a> StreamDecoder<'a> {
     /// Decodes `stored`; `plain` is the record of the decoded stream.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ fn unpack(unframer: &mut Unframer, (format, frame, len): UnpackJob) -> io::Resul
     Ok(plain)
 }
 
-impl Pieces for Decoder<'_> {
+impl Pieces for StreamDecoder<'_> {
     type Piece = Vec<u8>;
 
     fn next(&mut self) -> Result<Option<Vec<u8>>> {
@@ -116,7 +116,7 @@ impl Pieces for Decoder<'_> {
         Ok(plain)
     }
 
-    fn checked(&mut self) -> Result<Checked> {
+    fn checked(&mut self) -> Result<CheckedBy> {
         let wrong = |cause: String| {
             Error::new(ErrorKind::Corrupt, Side::Source, "verify the stream", cause).on(self.name)
         };
@@ -125,7 +125,7 @@ impl Pieces for Decoder<'_> {
         let Some(expected) = self.expected else { return Ok(stored) };
         let found = Digest(*self.hasher.finalize().as_bytes());
         if (expected.len, expected.digest) == (self.len, found) {
-            return Ok(Checked::Blake3);
+            return Ok(CheckedBy::Blake3);
         }
         Err(wrong(format!("its BLAKE3 is {found}, and {} was recorded", expected.digest)))
     }

@@ -12,8 +12,8 @@ use haul_core::{
 };
 use haul_threads::ScopedThreads;
 
-use super::check::Checked;
-use super::output::Output;
+use super::check::CheckedBy;
+use super::output::ContentOutput;
 use super::pieces::{Pieces, deliver};
 use super::settings::{GetStatus, Got};
 use super::stream_tree::StreamTree;
@@ -21,7 +21,7 @@ use super::window::{Fetched, Ranges, Window};
 use crate::encoding::Encoding;
 
 /// A file to read.
-pub struct ReadFile {
+pub struct InputFile {
     /// Its name, for messages.
     pub name: String,
     /// Where it is.
@@ -34,7 +34,7 @@ pub struct ReadFile {
     pub pool: BufferPool,
 }
 
-impl ReadFile {
+impl InputFile {
     /// A name for the present state of the file.
     #[must_use]
     pub fn state(&self) -> Vec<u8> {
@@ -48,8 +48,8 @@ impl ReadFile {
 /// `SourceChanged` if the file changes meanwhile, `Corrupt` if it does not verify, else the error of reading or writing.
 /// The last bytes were not written then.
 pub fn get_file(
-    file: &ReadFile,
-    mut output: Output,
+    file: &InputFile,
+    mut output: ContentOutput,
     status: &Arc<GetStatus>,
     cancel: &AtomicBool,
 ) -> Result<Got> {
@@ -85,7 +85,7 @@ pub fn get_file(
 
 /// The slices of a file.
 struct FileSlices<'a> {
-    file: &'a ReadFile,
+    file: &'a InputFile,
     cancel: &'a AtomicBool,
 }
 
@@ -181,7 +181,7 @@ impl Ranges for FileSlices<'_> {
 ///
 /// # Errors
 /// As [`get_file`].
-pub(crate) fn read_slice(file: &ReadFile, index: u32, cancel: &AtomicBool) -> Result<Buffer> {
+pub(crate) fn read_slice(file: &InputFile, index: u32, cancel: &AtomicBool) -> Result<Buffer> {
     let slices = FileSlices { file, cancel };
     let start = u64::from(index) * SLICE_LEN;
     let range = start..(start + SLICE_LEN).min(file.entry.len);
@@ -191,7 +191,7 @@ pub(crate) fn read_slice(file: &ReadFile, index: u32, cancel: &AtomicBool) -> Re
 /// The slices of a file in order.
 struct FilePieces<'a> {
     window: &'a Window<'a>,
-    file: &'a ReadFile,
+    file: &'a InputFile,
     tree: StreamTree,
     status: &'a GetStatus,
     /// The first slices are from an earlier run.
@@ -212,17 +212,17 @@ impl Pieces for FilePieces<'_> {
         Ok(piece.map(|piece| piece.content))
     }
 
-    fn checked(&mut self) -> Result<Checked> {
+    fn checked(&mut self) -> Result<CheckedBy> {
         let (file, found) = (self.file, self.tree.digest());
         let lost = || Error::new(ErrorKind::Io, Side::Local, "verify", "its end was not seen").on(&file.name);
         let found = found.ok_or_else(lost)?;
         if !self.resumed {
-            return Ok(Checked::Blake3);
+            return Ok(CheckedBy::Blake3);
         }
         let path = std::slice::from_ref(&file.entry.path);
         let there = file.source.digest(path)?.pop().transpose()?.ok_or_else(lost)?;
         if there == found {
-            return Ok(Checked::Blake3);
+            return Ok(CheckedBy::Blake3);
         }
         let cause = "the output of an interrupted get differs from the file";
         let error = Error::new(ErrorKind::Corrupt, Side::Local, "verify", cause).on(&file.name);

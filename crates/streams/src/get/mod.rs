@@ -12,10 +12,10 @@ mod stored;
 mod stream_tree;
 mod window;
 
-pub use check::{Check, Checked};
+pub use check::{Check, CheckedBy};
 pub(crate) use file::read_slice;
-pub use file::{ReadFile, get_file};
-pub use output::Output;
+pub use file::{InputFile, get_file};
+pub use output::ContentOutput;
 pub use run::{find, get};
 pub(crate) use run::{plain, unknown};
 pub use settings::{GetSettings, GetStatus, Got};

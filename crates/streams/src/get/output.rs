@@ -12,18 +12,18 @@ use rustix::fs::{FlockOperation, flock};
 use haul_object::Object;
 
 use super::settings::Got;
-use crate::sha256::Sha256;
+use crate::sha256::StreamSha256;
 
 /// Bytes of one write: they stay in the cache of the CPU while the kernel copies them.
 const PIECE: usize = 128 * 1024;
 
 /// Takes the bytes of an object or a file in order.
-pub struct Output {
+pub struct ContentOutput {
     file: File,
     staged: Option<StagedFile>,
     /// Nothing was written yet to a terminal, which takes only text.
     takes_text: bool,
-    sha256: Sha256,
+    sha256: StreamSha256,
 }
 
 /// A file that is not complete.
@@ -34,14 +34,14 @@ struct StagedFile {
     there: u64,
 }
 
-impl Output {
+impl ContentOutput {
     /// Writes to an open descriptor, such as standard output.
     #[must_use]
     pub fn open(fd: OwnedFd) -> Self {
         crate::fifo::widen(&fd);
         let file = File::from(fd);
         let takes_text = file.is_terminal();
-        Self { file, staged: None, takes_text, sha256: Sha256::default() }
+        Self { file, staged: None, takes_text, sha256: StreamSha256::default() }
     }
 
     /// Writes to the file at `path`. Until it is complete it has a temporary name beside it, which depends on its name,
@@ -60,7 +60,7 @@ impl Output {
     /// The same for other content of `len` bytes, whose state has this name.
     ///
     /// # Errors
-    /// As [`Output::stage`].
+    /// As [`ContentOutput::stage`].
     pub fn stage_state(path: &Path, state: &[u8], len: u64) -> Result<Self> {
         let failed = |operation: &str, error: &io::Error| {
             Error::io(Side::Destination, operation, error).on(path.as_os_str().as_bytes())
@@ -82,13 +82,13 @@ impl Output {
         let there = if there > len { 0 } else { there };
         file.set_len(there).map_err(|error| failed("cut", &error))?;
         let staged = StagedFile { temporary, path: path.to_owned(), there };
-        Ok(Self { file, staged: Some(staged), takes_text: false, sha256: Sha256::default() })
+        Ok(Self { file, staged: Some(staged), takes_text: false, sha256: StreamSha256::default() })
     }
 
     /// Hashes the content by SHA-256 too, if `wanted`.
     #[must_use]
     pub fn hashing(self, wanted: bool) -> Self {
-        Self { sha256: Sha256::new(wanted), ..self }
+        Self { sha256: StreamSha256::new(wanted), ..self }
     }
 
     /// Ends the output after the last write: renames a verified file into place, and removes one whose content is

@@ -2,8 +2,8 @@
 
 use haul_core::Result;
 
-use super::check::Checked;
-use super::output::Output;
+use super::check::CheckedBy;
+use super::output::ContentOutput;
 
 /// A stream in pieces.
 pub(super) trait Pieces {
@@ -13,11 +13,11 @@ pub(super) trait Pieces {
     fn next(&mut self) -> Result<Option<Self::Piece>>;
 
     /// After the end: how the stream was checked.
-    fn checked(&mut self) -> Result<Checked>;
+    fn checked(&mut self) -> Result<CheckedBy>;
 }
 
 /// Writes all pieces but the last, checks the stream, then writes the last. `None`: the reader has closed the pipe.
-pub(super) fn deliver<P: Pieces>(pieces: &mut P, output: &mut Output) -> Result<Option<Checked>> {
+pub(super) fn deliver<P: Pieces>(pieces: &mut P, output: &mut ContentOutput) -> Result<Option<CheckedBy>> {
     let mut held: Option<P::Piece> = None;
     while let Some(piece) = pieces.next()? {
         if let Some(before) = held.replace(piece)

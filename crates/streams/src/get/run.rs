@@ -9,10 +9,10 @@ use haul_core::{Digest, Error, ErrorKind, Result, SLICE_LEN, Side};
 use haul_object::{Client, Object};
 use haul_threads::{ScopedThreads, both};
 
-use super::check::{Check, Checked};
-use super::decode::{self, Decoder};
+use super::check::{Check, CheckedBy};
+use super::decode::{self, StreamDecoder};
 use super::object::ObjectRanges;
-use super::output::Output;
+use super::output::ContentOutput;
 use super::pieces::deliver;
 use super::settings::{GetSettings, GetStatus, Got};
 use super::stored::StoredBytes;
@@ -36,7 +36,7 @@ pub fn find(client: &Client, key: &str) -> Result<Object> {
 pub fn get(
     client: &Client,
     object: &Object,
-    mut output: Output,
+    mut output: ContentOutput,
     settings: &GetSettings,
     status: &Arc<GetStatus>,
 ) -> Result<Got> {
@@ -90,10 +90,10 @@ fn is_decoded(found: &StoredRecord, settings: &GetSettings) -> bool {
 fn stream(
     (window, ranges, object): (&Window<'_>, &ObjectRanges<'_>, &Object),
     found: StoredRecord,
-    output: &mut Output,
+    output: &mut ContentOutput,
     settings: &GetSettings,
     status: &GetStatus,
-) -> Result<(Option<Checked>, Encoding, Option<Digest>)> {
+) -> Result<(Option<CheckedBy>, Encoding, Option<Digest>)> {
     let name = &window.name();
     let mut check = Check::new(object, found.stored.as_ref());
     if found.stored.is_some_and(|proof| proof.len != object.len) {
@@ -115,7 +115,7 @@ fn stream(
         return Ok((deliver(&mut stored, output)?, Encoding::default(), digest));
     }
     let encoding = found.encoding.map_err(|words| unknown(&words, name))?;
-    let mut decoder = Decoder::new(stored, encoding, &found.plain, settings)?;
+    let mut decoder = StreamDecoder::new(stored, encoding, &found.plain, settings)?;
     let digest = decoder.digest();
     Ok((deliver(&mut decoder, output)?, encoding, digest))
 }

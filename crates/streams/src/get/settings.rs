@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use haul_core::Digest;
 use haul_core::sync::Mutex;
 
-use super::check::Checked;
+use super::check::CheckedBy;
 use crate::encoding::Encoding;
 use crate::keys::Identities;
 
@@ -41,7 +41,7 @@ pub struct GetStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Got {
     /// The kind of the check of the object; `None` if the reader closed the pipe before the end.
-    pub checked: Option<Checked>,
+    pub checked: Option<CheckedBy>,
     /// Slow ranges that were requested twice.
     pub asked_again: u64,
     /// How the stream was encoded; plain with [`GetSettings::raw`].

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use haul_core::{Buffer, Error, ErrorKind, Result, Side};
 
-use super::check::{Check, Checked};
+use super::check::{Check, CheckedBy};
 use super::pieces::Pieces;
 use super::settings::GetStatus;
 use super::window::Window;
@@ -18,7 +18,7 @@ pub(super) struct StoredBytes<'a> {
     check: Option<Check>,
     pub(super) name: &'a str,
     pub(super) status: &'a GetStatus,
-    pub(super) checked: &'a Cell<Option<Checked>>,
+    pub(super) checked: &'a Cell<Option<CheckedBy>>,
     piece: Option<Buffer>,
     /// How much of the piece was read.
     at: usize,
@@ -31,7 +31,7 @@ impl<'a> StoredBytes<'a> {
         check: Check,
         name: &'a str,
         status: &'a GetStatus,
-        checked: &'a Cell<Option<Checked>>,
+        checked: &'a Cell<Option<CheckedBy>>,
     ) -> Self {
         Self { window, check: Some(check), name, status, checked, piece: None, at: 0 }
     }
@@ -67,7 +67,7 @@ impl Pieces for StoredBytes<'_> {
         self.next_piece()
     }
 
-    fn checked(&mut self) -> Result<Checked> {
+    fn checked(&mut self) -> Result<CheckedBy> {
         let lost = || Error::new(ErrorKind::Io, Side::Local, "verify", "its end was not seen").on(self.name);
         self.checked.get().ok_or_else(lost)
     }

@@ -9,14 +9,14 @@ use super::window::Fetched;
 pub(super) struct StreamTree {
     len: u64,
     tree: FileTree,
-    /// The slice that comes next, or of which a part was hashed here.
+    /// The slice that comes next, or that was hashed here in part.
     index: u32,
     filled: u64,
     hasher: Option<SliceHasher>,
 }
 
 impl StreamTree {
-    /// The tree of `len` bytes, of which none has come.
+    /// The tree of `len` bytes, before the first has come.
     pub(super) fn new(len: u64) -> Self {
         Self { len, tree: FileTree::new(len), index: 0, filled: 0, hasher: None }
     }
@@ -62,7 +62,7 @@ impl StreamTree {
 mod tests {
     use super::*;
 
-    /// A slice hashed elsewhere follows one hashed here, whatever the pieces.
+    /// A slice hashed elsewhere follows one that was hashed here, in pieces of any length.
     #[test]
     fn slices_from_both_places_make_the_digest_of_the_stream() {
         for len in [0, 1, 5000, SLICE_LEN - 1, SLICE_LEN, SLICE_LEN + 1, 3 * SLICE_LEN + 7] {

@@ -9,7 +9,7 @@ use haul_core::{Error, ErrorKind, RelPath, Result, Side};
 
 use super::listener::Listeners;
 use super::settings::{Pipe, PipeSettings, PipeStatus, Piped};
-use super::slices::Slices;
+use super::slices::PipeSlices;
 
 /// How often cancellation is checked.
 const LOOK: Duration = Duration::from_millis(50);
@@ -25,7 +25,7 @@ pub fn pipe(
     listeners: &Listeners,
     cancel: &AtomicBool,
 ) -> Result<Piped> {
-    let slices = Slices::new(&pipe.source, &pipe.sink, settings, status);
+    let slices = PipeSlices::new(&pipe.source, &pipe.sink, settings, status);
     let over = AtomicBool::new(false);
     let moved = thread::scope(|scope| {
         let watching =
@@ -44,7 +44,7 @@ pub fn pipe(
 fn run<'scope>(
     scope: &'scope Scope<'scope, '_>,
     pipe: &Pipe,
-    slices: &Arc<Slices>,
+    slices: &Arc<PipeSlices>,
     settings: PipeSettings,
 ) -> Result<Piped> {
     let mut threads = Vec::new();
@@ -75,7 +75,12 @@ fn run<'scope>(
 }
 
 /// Ends both programs as soon as the run is cancelled or the stream has failed, so that nobody waits for them.
-fn watch(pipe: &Pipe, slices: &Slices, listeners: &Listeners, (over, cancel): (&AtomicBool, &AtomicBool)) {
+fn watch(
+    pipe: &Pipe,
+    slices: &PipeSlices,
+    listeners: &Listeners,
+    (over, cancel): (&AtomicBool, &AtomicBool),
+) {
     while !over.load(Ordering::Relaxed) {
         if let Some(error) = listeners.failure() {
             slices.fail(error);

@@ -28,7 +28,7 @@ const STILL: Duration = Duration::from_millis(250);
 const STILL_TIMES: u32 = 8;
 
 /// A slice to move.
-struct Job {
+struct PipeSlice {
     index: u32,
     retries: Retries,
     /// Whether another thread or connection has it too, and this one is not needed.
@@ -36,21 +36,21 @@ struct Job {
 }
 
 /// The slices of one stream on their way.
-pub(super) struct Slices {
+pub(super) struct PipeSlices {
     source: Arc<dyn Source>,
     sink: Arc<dyn Sink>,
     entry: Arc<Entry>,
     settings: PipeSettings,
     status: Arc<PipeStatus>,
-    state: Mutex<State>,
+    state: Mutex<PipeSlicesState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct PipeSlicesState {
     /// The next slice that nobody has begun.
     next: u32,
-    again: Vec<Job>,
+    again: Vec<PipeSlice>,
     /// All slices before this one are taken.
     taken: u32,
     /// Slices after it that are taken.
@@ -67,7 +67,7 @@ struct State {
     error: Option<Error>,
 }
 
-impl State {
+impl PipeSlicesState {
     fn is_done(&self) -> bool {
         self.error.is_some() || self.len.is_some_and(|len| self.taken == slice_count(len))
     }
@@ -96,7 +96,7 @@ impl State {
     }
 }
 
-impl Slices {
+impl PipeSlices {
     pub(super) fn new(
         source: &Arc<dyn Source>,
         sink: &Arc<dyn Sink>,
@@ -150,7 +150,7 @@ impl Slices {
         }
     }
 
-    fn take(&self) -> Option<Job> {
+    fn take(&self) -> Option<PipeSlice> {
         let mut state = self.state.lock();
         loop {
             if state.is_done() {
@@ -163,20 +163,20 @@ impl Slices {
             if !ends && state.next - state.taken < self.settings.window {
                 let index = state.next;
                 state.next += 1;
-                return Some(Job { index, retries: Retries::default(), twice: false });
+                return Some(PipeSlice { index, retries: Retries::default(), twice: false });
             }
             state = match state.still_in(Instant::now(), self.settings.waits) {
                 None => self.changed.wait(state),
                 Some((Duration::ZERO, index)) => {
                     state.twice = Some(index);
-                    return Some(Job { index, retries: Retries::default(), twice: true });
+                    return Some(PipeSlice { index, retries: Retries::default(), twice: true });
                 }
                 Some((time, _)) => self.changed.wait_timeout(state, time).0,
             };
         }
     }
 
-    fn move_one(self: &Arc<Self>, job: Job) {
+    fn move_one(self: &Arc<Self>, job: PipeSlice) {
         std::thread::sleep(job.retries.pause(LONGEST_PAUSE));
         let batch = Batch {
             entries: vec![Arc::clone(&self.entry)],
@@ -196,7 +196,7 @@ impl Slices {
                 state.read.insert(job.index);
             }
         }
-        let pending = Pending { slices: Arc::downgrade(self), job: Some(job) };
+        let pending = PendingPipeSlice { slices: Arc::downgrade(self), job: Some(job) };
         self.sink.write(data, Box::new(move |mut outcomes| pending.settle(outcomes.pop())));
     }
 
@@ -230,7 +230,7 @@ impl Slices {
         is_other || index >= slice_count(len)
     }
 
-    fn settle(&self, mut job: Job, outcome: Result<Outcome>) {
+    fn settle(&self, mut job: PipeSlice, outcome: Result<Outcome>) {
         let mut state = self.state.lock();
         match outcome {
             Ok(outcome) => {
@@ -265,12 +265,12 @@ impl Slices {
 /// A slice that the sink has. If the sink drops it unsettled, as by a panic, the stream has failed.
 ///
 /// It does not keep the ends: a connection that never answers would keep itself.
-struct Pending {
-    slices: Weak<Slices>,
-    job: Option<Job>,
+struct PendingPipeSlice {
+    slices: Weak<PipeSlices>,
+    job: Option<PipeSlice>,
 }
 
-impl Pending {
+impl PendingPipeSlice {
     fn settle(mut self, outcome: Option<Result<Outcome>>) {
         if let (Some(slices), Some(job), Some(outcome)) = (self.slices.upgrade(), self.job.take(), outcome) {
             slices.settle(job, outcome);
@@ -278,7 +278,7 @@ impl Pending {
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingPipeSlice {
     fn drop(&mut self) {
         if let (Some(slices), Some(_)) = (self.slices.upgrade(), &self.job) {
             let cause = "the thread that had the slice ended early";

@@ -103,7 +103,7 @@ fn hashed(part: &[u8], len: u64, start: u64) -> ChainingValue {
 /// A program that takes slices in order.
 #[derive(Default)]
 struct Taker {
-    state: Mutex<Taken>,
+    state: Mutex<TakenBytes>,
     loses: u32,
     damages: u32,
     calls: AtomicU32,
@@ -117,7 +117,7 @@ struct Taker {
 }
 
 #[derive(Default)]
-struct Taken {
+struct TakenBytes {
     bytes: Vec<u8>,
     next: u32,
     held: BTreeMap<u32, (Vec<u8>, Option<u64>, WriteDone)>,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use age::stream::StreamWriter;
 use haul_codec::frame::{FRAME_LEN, Framer, PACKED_LEN};
 use haul_core::{Digest, Error, Method, Result, Side};
-use haul_members::Fault;
+use haul_members::IndexFault;
 
 use super::input::Input;
 use crate::encoding::Encoding;
@@ -168,13 +168,13 @@ impl<'a> EncodedInput<'a> {
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) fn index(&mut self) -> std::result::Result<Vec<u8>, Fault> {
+    pub(super) fn index(&mut self) -> std::result::Result<Vec<u8>, IndexFault> {
         let lens = self.encoder.as_ref().map(|encoder| &encoder.lens[..]).unwrap_or_default();
         let packed = self.input.take_scanner().finish(lens)?;
         match &self.encoder {
             Some(encoder) if encoder.encode.encoding().encrypted => {
                 let sealed = encoder.encode.recipients.seal_bytes(&packed);
-                sealed.map_err(|error| Fault::Unsupported(0, error.to_string()))
+                sealed.map_err(|error| IndexFault::Unsupported(0, error.to_string()))
             }
             _ => Ok(packed),
         }

@@ -18,7 +18,7 @@ use haul_core::{
 use super::beside::index_beside;
 use super::cut::StreamPart;
 use super::settings::{FileTarget, PutSettings, PutStatus, StoredObject};
-use super::slices::{Piece, Slices, batch};
+use super::slices::{PutSlices, StreamPiece, batch};
 use crate::sidecar::Proof;
 
 /// Threads that write into a file of this machine: they hash and write.
@@ -35,9 +35,9 @@ pub(super) struct FileStream<'a> {
     target: &'a FileTarget,
     settings: &'a PutSettings,
     status: &'a Arc<PutStatus>,
-    slices: Arc<Slices>,
+    slices: Arc<PutSlices>,
     /// The newest slice, which may be the last one.
-    held: Option<Piece>,
+    held: Option<StreamPiece>,
     /// The number of slices that were handed over.
     count: u32,
     has_begun: bool,
@@ -54,12 +54,12 @@ impl<'a> FileStream<'a> {
         settings: &PutSettings,
         status: &Arc<PutStatus>,
         left: Vec<std::ops::Range<u32>>,
-    ) -> Arc<Slices> {
+    ) -> Arc<PutSlices> {
         let entry = Arc::new(Entry::stream(target.path.clone(), GROWING));
         // A quarter of the memory is filled meanwhile.
         let in_memory = usize::try_from(settings.memory / SLICE_LEN * 3 / 4).unwrap_or(usize::MAX);
         let window = if target.sink.streams() > 0 { in_memory } else { LOCAL_WINDOW };
-        Arc::new(Slices::new(&target.sink, entry, left, &target.pool, window, status))
+        Arc::new(PutSlices::new(&target.sink, entry, left, &target.pool, window, status))
     }
 
     pub(super) fn has_failed(&self) -> bool {
@@ -147,7 +147,7 @@ impl<'a> FileStream<'a> {
         let mut at = 0;
         while at < part.payload.len() && !self.has_failed() {
             let len = (part.payload.len() - at).min(SLICE_LEN);
-            let piece = Piece { part: Arc::clone(part), at, len };
+            let piece = StreamPiece { part: Arc::clone(part), at, len };
             if let Some(before) = self.held.replace(piece) {
                 self.slices.submit(self.count, before);
                 self.count += 1;

@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::group::StreamGroup;
 use super::process::terminate;
 use crate::fifo::widen;
-use crate::sha256::Sha256;
+use crate::sha256::StreamSha256;
 
 /// How often cancellation is checked while nothing arrives.
 const LOOK: Duration = Duration::from_millis(100);
@@ -28,15 +28,15 @@ const SETTLE: Duration = Duration::from_millis(50);
 pub struct Input {
     file: File,
     child: Option<Child>,
-    group: Option<Member>,
+    group: Option<GroupMember>,
     name: String,
     cancel: Arc<AtomicBool>,
-    sha256: Sha256,
+    sha256: StreamSha256,
     scanner: Scanner,
 }
 
 /// One stream of a group.
-struct Member {
+struct GroupMember {
     group: Arc<StreamGroup>,
     /// It was empty so far.
     empty: bool,
@@ -55,7 +55,7 @@ impl Input {
             group: None,
             name: "standard input".to_owned(),
             cancel,
-            sha256: Sha256::default(),
+            sha256: StreamSha256::default(),
             scanner: Scanner::default(),
         }
     }
@@ -68,14 +68,14 @@ impl Input {
         cancel: Arc<AtomicBool>,
     ) -> Self {
         widen(&fd);
-        let member = Member { group, empty: true, ended: false };
+        let member = GroupMember { group, empty: true, ended: false };
         Self {
             file: File::from(fd),
             child: None,
             group: Some(member),
             name: name.to_owned(),
             cancel,
-            sha256: Sha256::default(),
+            sha256: StreamSha256::default(),
             scanner: Scanner::default(),
         }
     }
@@ -98,7 +98,7 @@ impl Input {
             group: None,
             name: name.to_owned(),
             cancel,
-            sha256: Sha256::default(),
+            sha256: StreamSha256::default(),
             scanner: Scanner::default(),
         })
     }
@@ -106,7 +106,7 @@ impl Input {
     /// Hashes the stream by SHA-256 too, if `wanted`.
     #[must_use]
     pub fn hashing(mut self, wanted: bool) -> Self {
-        self.sha256 = Sha256::new(wanted);
+        self.sha256 = StreamSha256::new(wanted);
         self
     }
 
@@ -161,7 +161,7 @@ impl Input {
     /// # Errors
     /// The failure of the group, or that the command has ended.
     fn writer_may_come(&self) -> Result<()> {
-        let Some(Member { group, .. }) = &self.group else { return Ok(()) };
+        let Some(GroupMember { group, .. }) = &self.group else { return Ok(()) };
         group.check()?;
         let Some(status) = group.ended()? else { return Ok(()) };
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };

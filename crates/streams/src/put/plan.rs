@@ -23,7 +23,7 @@ impl PartPlan {
         Self { max_parts: Some(max_parts.max(1)) }
     }
 
-    /// For files, of which each part is a slice.
+    /// For files: each part is a slice.
     pub(super) fn slices() -> Self {
         Self { max_parts: None }
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use haul_core::{BufferPool, Digest, Error, RelPath, Result, Sink, Source};
-use haul_members::Fault;
+use haul_core::{BufferPool, Digest, Error, Note, RelPath, Result, Sink, Source};
+use haul_members::IndexFault;
 use haul_object::{Client, PutOptions};
 
 use crate::sidecar::Proof;
@@ -52,7 +52,7 @@ pub struct FileTarget {
     /// Memory for content on its way to the sink.
     pub pool: BufferPool,
     /// Receives messages for the user.
-    pub note: Arc<dyn Fn(&str) + Send + Sync>,
+    pub note: Note,
     /// Whether the sink goes on from the staged file of an interrupted put.
     pub resumes: bool,
 }
@@ -116,5 +116,5 @@ pub struct PutOutcome {
     /// The SHA-256 of the stream, if the input hashes by it.
     pub sha256: Option<Digest>,
     /// Why no index of the members was written; `None` for a short stream, too.
-    pub unindexed: Option<Fault>,
+    pub unindexed: Option<IndexFault>,
 }

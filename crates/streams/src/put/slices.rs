@@ -22,14 +22,14 @@ use super::settings::PutStatus;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A slice in a part of the stream.
-pub(super) struct Piece {
+pub(super) struct StreamPiece {
     pub(super) part: Arc<StreamPart>,
     /// Its offset in the part.
     pub(super) at: u64,
     pub(super) len: u64,
 }
 
-impl Piece {
+impl StreamPiece {
     /// Copies the slice into a buffer and hashes it, as slice `index` of a file of `file_len` bytes.
     ///
     /// # Errors
@@ -66,10 +66,10 @@ pub(super) fn batch(
 }
 
 /// A slice to write.
-struct Job {
+struct PutSlice {
     index: u32,
     /// Kept until the slice is stored if it may have to be sent again.
-    piece: Option<Piece>,
+    piece: Option<StreamPiece>,
     value: ChainingValue,
     /// The sink is asked whether it has the slice from an interrupted run.
     compares: bool,
@@ -77,7 +77,7 @@ struct Job {
 }
 
 /// The slices of one stream on their way to a sink.
-pub(super) struct Slices {
+pub(super) struct PutSlices {
     sink: Arc<dyn Sink>,
     /// The entry of the stream while it grows.
     entry: Arc<Entry>,
@@ -90,13 +90,13 @@ pub(super) struct Slices {
     window: usize,
     status: Arc<PutStatus>,
     has_threads: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<PutSlicesState>,
     changed: Condvar,
 }
 
-struct State {
-    waiting: VecDeque<(u32, Piece)>,
-    again: Vec<Job>,
+struct PutSlicesState {
+    waiting: VecDeque<(u32, StreamPiece)>,
+    again: Vec<PutSlice>,
     /// Slices that were taken and are neither stored nor failed.
     in_flight: usize,
     is_flushing: bool,
@@ -105,7 +105,7 @@ struct State {
     closed: bool,
 }
 
-impl Slices {
+impl PutSlices {
     /// For the stream `entry`, with at most `window` slices on their way.
     pub(super) fn new(
         sink: &Arc<dyn Sink>,
@@ -115,7 +115,7 @@ impl Slices {
         window: usize,
         status: &Arc<PutStatus>,
     ) -> Self {
-        let state = State {
+        let state = PutSlicesState {
             waiting: VecDeque::new(),
             again: Vec::new(),
             in_flight: 0,
@@ -138,7 +138,7 @@ impl Slices {
         }
     }
 
-    /// Threads that write run until [`Slices::close`].
+    /// Threads that write run until [`PutSlices::close`].
     pub(super) fn has_threads(&self) {
         self.has_threads.store(true, Ordering::Relaxed);
     }
@@ -158,8 +158,8 @@ impl Slices {
     }
 
     /// Hands over a slice; waits until a thread has taken the one before.
-    pub(super) fn submit(&self, index: u32, piece: Piece) {
-        let is_busy = |state: &mut State| !state.waiting.is_empty() && state.error.is_none();
+    pub(super) fn submit(&self, index: u32, piece: StreamPiece) {
+        let is_busy = |state: &mut PutSlicesState| !state.waiting.is_empty() && state.error.is_none();
         let mut state = self.state.lock();
         if self.has_threads.load(Ordering::Relaxed) {
             state = self.changed.wait_while(state, is_busy);
@@ -189,7 +189,7 @@ impl Slices {
         }
     }
 
-    fn take(&self) -> Option<Job> {
+    fn take(&self) -> Option<PutSlice> {
         let mut state = self.state.lock();
         loop {
             if state.error.is_some() {
@@ -208,7 +208,7 @@ impl Slices {
                 self.changed.notify_all();
                 let compares = self.left.iter().any(|range| range.contains(&index));
                 let (value, retries) = (ChainingValue::default(), Retries::default());
-                return Some(Job { index, piece: Some(piece), value, compares, retries });
+                return Some(PutSlice { index, piece: Some(piece), value, compares, retries });
             }
             let is_idle = state.in_flight == 0;
             if is_idle && (state.closed || state.error.is_some()) {
@@ -229,7 +229,7 @@ impl Slices {
         }
     }
 
-    fn write(self: &Arc<Self>, mut job: Job) {
+    fn write(self: &Arc<Self>, mut job: PutSlice) {
         std::thread::sleep(job.retries.pause(LONGEST_PAUSE));
         let Some(piece) = &job.piece else { return self.settle(job, Err(unsettled())) };
         let (content, value) = match piece.load(&self.pool, self.entry.len, job.index) {
@@ -247,11 +247,11 @@ impl Slices {
             }
             batch(&self.entry, job.index, (Some(Extent::data(0, len)), value), content, again)
         };
-        let pending = Pending { slices: Arc::clone(self), job: Some(job) };
+        let pending = PendingPutSlice { slices: Arc::clone(self), job: Some(job) };
         self.sink.write(data, Box::new(move |outcomes| pending.settle(outcomes)));
     }
 
-    fn settle(&self, mut job: Job, outcome: Result<Outcome>) {
+    fn settle(&self, mut job: PutSlice, outcome: Result<Outcome>) {
         let mut state = self.state.lock();
         match outcome {
             Ok(Outcome::Stored) => {
@@ -279,7 +279,7 @@ impl Slices {
     }
 }
 
-impl Job {
+impl PutSlice {
     /// Whether the slice is sent again after this error.
     fn may_repeat(&mut self, error: &Error) -> bool {
         if self.compares && error.kind() == ErrorKind::Corrupt {
@@ -291,12 +291,12 @@ impl Job {
 }
 
 /// A job that the sink has. If the sink drops it unsettled, as by a panic, it has failed.
-struct Pending {
-    slices: Arc<Slices>,
-    job: Option<Job>,
+struct PendingPutSlice {
+    slices: Arc<PutSlices>,
+    job: Option<PutSlice>,
 }
 
-impl Pending {
+impl PendingPutSlice {
     fn settle(mut self, mut outcomes: Vec<Result<Outcome>>) {
         if let Some(job) = self.job.take() {
             self.slices.settle(job, outcomes.pop().unwrap_or_else(|| Err(unsettled())));
@@ -304,7 +304,7 @@ impl Pending {
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingPutSlice {
     fn drop(&mut self) {
         if let Some(job) = self.job.take() {
             self.slices.settle(job, Err(unsettled()));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use haul_core::{Error, ErrorKind, Result, Side};
 
 use super::at::{StreamAt, load};
-use super::blocks::Take;
+use super::blocks::TakeBlockBytes;
 use crate::get::GetSettings;
 
 /// Bytes of a chunk, plain and encrypted.
@@ -51,7 +51,7 @@ impl AgedAt {
     }
 
     /// Decrypts a short range.
-    fn decrypt(&self, range: Range<u64>, take: &mut Take<'_>) -> Result<()> {
+    fn decrypt(&self, range: Range<u64>, take: &mut TakeBlockBytes<'_>) -> Result<()> {
         let name = self.name();
         let failed = |error: io::Error| {
             Error::new(ErrorKind::Corrupt, Side::Source, "decrypt", error.to_string()).on(&name)
@@ -88,7 +88,7 @@ impl StreamAt for AgedAt {
         sealed - sealed.div_ceil(SEALED) * 16
     }
 
-    fn read(&self, range: Range<u64>, take: &mut Take<'_>) -> Result<()> {
+    fn read(&self, range: Range<u64>, take: &mut TakeBlockBytes<'_>) -> Result<()> {
         let mut at = range.start;
         while at < range.end {
             let end = (at + AT_ONCE).min(range.end);

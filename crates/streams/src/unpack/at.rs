@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use haul_core::{Error, ErrorKind, Result, SLICE_LEN, Side};
 use haul_object::{Client, Object};
 
-use super::blocks::{Blocks, Take};
-use crate::get::{ReadFile, read_slice};
+use super::blocks::{Blocks, TakeBlockBytes};
+use crate::get::{InputFile, read_slice};
 
 /// Bytes read at once from a file of this machine.
 const PIECE: u64 = 256 << 10;
@@ -30,7 +30,7 @@ pub(super) trait StreamAt: Send + Sync {
     ///
     /// # Errors
     /// The error of the request, or of decoding.
-    fn read(&self, range: Range<u64>, take: &mut Take<'_>) -> Result<()>;
+    fn read(&self, range: Range<u64>, take: &mut TakeBlockBytes<'_>) -> Result<()>;
 
     /// How many connections it is read over; 0 on this machine.
     fn streams(&self) -> u32;
@@ -77,7 +77,7 @@ impl StreamAt for ObjectAt {
         self.object.len
     }
 
-    fn read(&self, range: Range<u64>, take: &mut Take<'_>) -> Result<()> {
+    fn read(&self, range: Range<u64>, take: &mut TakeBlockBytes<'_>) -> Result<()> {
         let came = &self.came;
         self.client.read(&self.object, range, &AtomicBool::new(false), &mut |bytes| {
             came.fetch_add(bytes.map_or(0, |bytes| bytes.len() as u64), Ordering::Relaxed);
@@ -96,7 +96,7 @@ impl StreamAt for ObjectAt {
 
 /// A file, here or on a host.
 pub(super) struct FileAt {
-    file: ReadFile,
+    file: InputFile,
     /// The file itself, if it is here.
     here: Option<File>,
     /// Slices of it, if it is not.
@@ -109,7 +109,7 @@ impl FileAt {
     ///
     /// # Errors
     /// The error of opening it.
-    pub(super) fn new(file: ReadFile, memory: u64, cancel: Arc<AtomicBool>) -> Result<Self> {
+    pub(super) fn new(file: InputFile, memory: u64, cancel: Arc<AtomicBool>) -> Result<Self> {
         let is_here = file.source.caps().local_files && file.source.streams() == 0;
         let here = if is_here { file.source.local_file(&file.entry).transpose()? } else { None };
         Ok(Self { file, here, slices: Blocks::new(memory / SLICE_LEN), cancel })
@@ -125,7 +125,7 @@ impl StreamAt for FileAt {
         self.file.entry.len
     }
 
-    fn read(&self, range: Range<u64>, take: &mut Take<'_>) -> Result<()> {
+    fn read(&self, range: Range<u64>, take: &mut TakeBlockBytes<'_>) -> Result<()> {
         let Some(here) = &self.here else {
             return self.slices.read(range, SLICE_LEN, take, |index| {
                 let index = u32::try_from(index).unwrap_or(u32::MAX);

@@ -8,17 +8,17 @@ use haul_core::Result;
 use haul_core::sync::{Condvar, Mutex};
 
 /// Takes the bytes of a range in order; `None` if they begin anew.
-pub(super) type Take<'a> = dyn FnMut(Option<&[u8]>) + Send + 'a;
+pub(super) type TakeBlockBytes<'a> = dyn FnMut(Option<&[u8]>) + Send + 'a;
 
 /// A few blocks.
 pub(super) struct Blocks {
     capacity: usize,
-    state: Mutex<State>,
+    state: Mutex<BlocksState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct BlocksState {
     /// `None`: a reader fetches it.
     blocks: HashMap<u64, Option<Arc<Vec<u8>>>>,
     /// Blocks that are here, the one used last at the end.
@@ -40,7 +40,7 @@ impl Blocks {
         &self,
         range: Range<u64>,
         len: u64,
-        take: &mut Take<'_>,
+        take: &mut TakeBlockBytes<'_>,
         fetch: impl Fn(u64) -> Result<Vec<u8>>,
     ) -> Result<()> {
         let mut at = range.start;

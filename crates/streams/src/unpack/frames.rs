@@ -3,16 +3,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use haul_codec::frame::{FRAME_LEN, Format, PACKED_LEN, Unframer};
+use haul_codec::frame::{FRAME_LEN, FrameFormat, PACKED_LEN, Unframer};
 use haul_core::{Error, ErrorKind, Result, Side};
 
 use super::at::{StreamAt, load};
-use super::blocks::{Blocks, Take};
+use super::blocks::{Blocks, TakeBlockBytes};
 
 /// Decompresses frames.
 pub(super) struct FramesAt {
     stored: Arc<dyn StreamAt>,
-    format: Format,
+    format: FrameFormat,
     /// Where each frame begins, and the end of the last one.
     starts: Vec<u64>,
     len: u64,
@@ -23,7 +23,7 @@ impl FramesAt {
     /// A stream of `len` bytes whose frames have these lengths; `None` if they do not fit. `memory` is for frames.
     pub(super) fn new(
         stored: Arc<dyn StreamAt>,
-        format: Format,
+        format: FrameFormat,
         lens: &[u32],
         len: u64,
         memory: u64,
@@ -68,7 +68,7 @@ impl StreamAt for FramesAt {
         self.len
     }
 
-    fn read(&self, range: Range<u64>, take: &mut Take<'_>) -> Result<()> {
+    fn read(&self, range: Range<u64>, take: &mut TakeBlockBytes<'_>) -> Result<()> {
         self.frames.read(range, FRAME_LEN as u64, take, |index| self.frame(index))
     }
 

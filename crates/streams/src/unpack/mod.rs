@@ -12,5 +12,5 @@ mod pages;
 mod scan;
 mod source;
 
-pub use open::{Found, Stream, open_file, open_object, write_index};
+pub use open::{IndexOrigin, MemberStream, open_file, open_object, write_index};
 pub use source::{MemberSource, RESERVED};

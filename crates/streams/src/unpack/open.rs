@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_core::{Digest, Error, ErrorKind, Result, Side, Timestamp};
-use haul_members::{Index, decode};
+use haul_members::{MemberIndex, decode};
 use haul_object::{Client, Object, PutOptions};
 
 use super::aged::AgedAt;
@@ -12,12 +12,14 @@ use super::at::{FileAt, ObjectAt, StreamAt};
 use super::frames::FramesAt;
 use super::scan::{refused, scan};
 use crate::encoding::Encoding;
-use crate::get::{GetSettings, GetStatus, Got, Output, ReadFile, get, get_file, plain, read_slice, unknown};
+use crate::get::{
+    ContentOutput, GetSettings, GetStatus, Got, InputFile, get, get_file, plain, read_slice, unknown,
+};
 use crate::index_file::{self, IndexFile};
 use crate::sidecar::{self, Proof, StoredRecord};
 
 /// How the index of a stream was found.
-pub enum Found {
+pub enum IndexOrigin {
     /// Beside the stream.
     Beside,
     /// The stream was read to make it. Why, if there was one that could not be used.
@@ -25,12 +27,12 @@ pub enum Found {
 }
 
 /// A stream and its members.
-pub struct Stream {
+pub struct MemberStream {
     pub(super) at: Arc<dyn StreamAt>,
     /// Its members.
-    pub index: Index,
+    pub index: MemberIndex,
     /// How the index was found.
-    pub found: Found,
+    pub found: IndexOrigin,
     /// A name for the present state of the stream.
     pub state: Digest,
     /// When the stream was written, as far as that is known.
@@ -51,7 +53,7 @@ pub fn open_object(
     settings: &Arc<GetSettings>,
     status: &Arc<GetStatus>,
     anew: bool,
-) -> Result<Stream> {
+) -> Result<MemberStream> {
     let name = client.name(&object.key);
     let recorded = sidecar::find(&client, &object)?;
     if settings.encrypted_only && recorded.encoding.as_ref().is_ok_and(|encoding| !encoding.encrypted) {
@@ -66,7 +68,7 @@ pub fn open_object(
     let made = records.filter(|_| !encoding.encrypted).map(|records| file.bytes(&records));
     let state = Digest::of(format!("{name}\0{}\0{}", object.etag, object.len).as_bytes());
     let at = decoded(ObjectAt::new(client, object), &recorded, encoding, &index, settings)?;
-    Ok(Stream { at, index, found, state, mtime, made })
+    Ok(MemberStream { at, index, found, state, mtime, made })
 }
 
 /// Writes the index of an object beside it.
@@ -81,7 +83,7 @@ fn decoded(
     object: ObjectAt,
     recorded: &StoredRecord,
     encoding: Encoding,
-    index: &Index,
+    index: &MemberIndex,
     settings: &Arc<GetSettings>,
 ) -> Result<Arc<dyn StreamAt>> {
     let mut at: Arc<dyn StreamAt> = Arc::new(object);
@@ -102,12 +104,12 @@ fn decoded(
 /// # Errors
 /// As [`open_object`].
 pub fn open_file(
-    file: ReadFile,
-    beside: Option<&ReadFile>,
+    file: InputFile,
+    beside: Option<&InputFile>,
     memory: u64,
     status: &Arc<GetStatus>,
     cancel: &Arc<AtomicBool>,
-) -> Result<Stream> {
+) -> Result<MemberStream> {
     let belongs_to = IndexFile { etag: String::new(), len: file.entry.len };
     let beside = beside.map(|beside| {
         let content = whole(beside, cancel).map_err(|error| error.to_string())?;
@@ -122,28 +124,28 @@ pub fn open_file(
     }
     let (state, mtime) = (Digest::of(&file.state()), file.entry.mtime);
     let at = Arc::new(FileAt::new(file, memory / 2, Arc::clone(cancel))?);
-    Ok(Stream { at, index, found, state, mtime, made })
+    Ok(MemberStream { at, index, found, state, mtime, made })
 }
 
 /// The index beside a stream. If there is none to be used, reads the stream to make one, and returns its records too.
 fn find_or_make(
-    beside: Option<std::result::Result<Index, String>>,
+    beside: Option<std::result::Result<MemberIndex, String>>,
     name: &str,
     status: &GetStatus,
-    read: impl FnOnce(Output) -> Result<Got>,
-) -> Result<(Index, Found, Option<Vec<u8>>)> {
+    read: impl FnOnce(ContentOutput) -> Result<Got>,
+) -> Result<(MemberIndex, IndexOrigin, Option<Vec<u8>>)> {
     let why = match beside {
-        Some(Ok(index)) => return Ok((index, Found::Beside, None)),
+        Some(Ok(index)) => return Ok((index, IndexOrigin::Beside, None)),
         other => other.and_then(std::result::Result::err),
     };
     let (scanner, _) = scan(read)?;
     let records = scanner.finish(&status.frames.lock()).map_err(|fault| refused(&fault, name))?;
     let index = decode(&records).map_err(|why| Error::new(ErrorKind::Io, Side::Local, "index", why))?;
-    Ok((index, Found::Made(why), Some(records)))
+    Ok((index, IndexOrigin::Made(why), Some(records)))
 }
 
 /// The content of a short file.
-fn whole(file: &ReadFile, cancel: &AtomicBool) -> Result<Vec<u8>> {
+fn whole(file: &InputFile, cancel: &AtomicBool) -> Result<Vec<u8>> {
     let mut content = Vec::new();
     if file.entry.len > index_file::MAX_LEN as u64 {
         return Err(Error::new(ErrorKind::Corrupt, Side::Source, "read", "it is too long").on(&file.name));

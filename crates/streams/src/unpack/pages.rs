@@ -8,7 +8,7 @@ use haul_core::{Entry, Extent, PageChecks, PageReport, RelPath, Result, Slice};
 use haul_pages::{FilePages, PageCheck, ReadHead};
 
 /// Reads the beginning of a member.
-pub(super) type Head<'a> = &'a (dyn Fn(&RelPath, usize) -> Result<Vec<u8>> + 'a);
+pub(super) type ReadMemberHead<'a> = &'a (dyn Fn(&RelPath, usize) -> Result<Vec<u8>> + 'a);
 
 /// The check of the members.
 pub(super) struct MemberPages {
@@ -16,9 +16,9 @@ pub(super) struct MemberPages {
     known: Mutex<HashMap<RelPath, Option<Arc<FilePages>>>>,
 }
 
-struct Heads<'a>(Head<'a>, &'a RelPath);
+struct MemberHeads<'a>(ReadMemberHead<'a>, &'a RelPath);
 
-impl ReadHead for Heads<'_> {
+impl ReadHead for MemberHeads<'_> {
     fn head(&self, len: usize) -> Result<Vec<u8>> {
         self.0(self.1, len)
     }
@@ -46,7 +46,7 @@ impl MemberPages {
         (entry, slice): (&Entry, Slice),
         extents: &[Extent],
         content: &[u8],
-        head: Head<'_>,
+        head: ReadMemberHead<'_>,
     ) -> Result<()> {
         let Some(pages) = self.of(entry, head)? else { return Ok(()) };
         let mut rest = content;
@@ -59,11 +59,12 @@ impl MemberPages {
         if pages.check_runs(&runs) { Ok(()) } else { Err(pages.failure()) }
     }
 
-    fn of(&self, entry: &Entry, head: Head<'_>) -> Result<Option<Arc<FilePages>>> {
+    fn of(&self, entry: &Entry, head: ReadMemberHead<'_>) -> Result<Option<Arc<FilePages>>> {
         if let Some(known) = self.known.lock().get(&entry.path) {
             return Ok(known.clone());
         }
-        let found = self.check.file(&entry.path, b"", entry.len, &Heads(head, &entry.path))?.map(Arc::new);
+        let found =
+            self.check.file(&entry.path, b"", entry.len, &MemberHeads(head, &entry.path))?.map(Arc::new);
         self.known.lock().insert(entry.path.clone(), found.clone());
         Ok(found)
     }

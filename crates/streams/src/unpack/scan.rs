@@ -3,9 +3,9 @@
 use std::io::Read;
 
 use haul_core::{Error, Result, Side};
-use haul_members::{Fault, Scanner};
+use haul_members::{IndexFault, Scanner};
 
-use crate::get::{Got, Output};
+use crate::get::{ContentOutput, Got};
 
 /// Bytes scanned at once, while they are in the cache of the CPU.
 const PIECE: usize = 256 << 10;
@@ -14,7 +14,7 @@ const PIECE: usize = 256 << 10;
 ///
 /// # Errors
 /// That of reading the stream.
-pub(super) fn scan(read: impl FnOnce(Output) -> Result<Got>) -> Result<(Scanner, Got)> {
+pub(super) fn scan(read: impl FnOnce(ContentOutput) -> Result<Got>) -> Result<(Scanner, Got)> {
     let failed = |error: &std::io::Error| Error::io(Side::Local, "scan the stream", error);
     let (mut reader, writer) = std::io::pipe().map_err(|error| failed(&error))?;
     let scanning = move || {
@@ -31,24 +31,24 @@ pub(super) fn scan(read: impl FnOnce(Output) -> Result<Got>) -> Result<(Scanner,
     };
     std::thread::scope(|scope| {
         let scanning = haul_threads::spawn(scope, "scan", scanning)?;
-        let got = read(Output::open(writer.into()));
+        let got = read(ContentOutput::open(writer.into()));
         let scanner = haul_threads::join(scanning)?;
         Ok((scanner?, got?))
     })
 }
 
 /// The error of a stream that cannot be unpacked.
-pub(super) fn refused(fault: &Fault, name: &str) -> Error {
+pub(super) fn refused(fault: &IndexFault, name: &str) -> Error {
     use haul_core::ErrorKind::{Corrupt, Unsupported, Usage};
     let kind = match fault {
-        Fault::Unknown => Usage,
-        Fault::Damaged(..) => Corrupt,
-        Fault::Unsupported(..) | Fault::TooMany => Unsupported,
+        IndexFault::Unknown => Usage,
+        IndexFault::Damaged(..) => Corrupt,
+        IndexFault::Unsupported(..) | IndexFault::TooMany => Unsupported,
     };
     let error = Error::new(kind, Side::Source, "find the members of", fault.to_string()).on(name);
     match fault {
-        Fault::Unknown => error.with_hint("haul unpacks streams of xbstream and tar"),
-        Fault::Damaged(..) => error.with_hint("nothing was unpacked"),
+        IndexFault::Unknown => error.with_hint("haul unpacks streams of xbstream and tar"),
+        IndexFault::Damaged(..) => error.with_hint("nothing was unpacked"),
         _ => error.with_hint("`haul get SRC | mbstream -x` or `tar -x` unpacks it"),
     }
 }

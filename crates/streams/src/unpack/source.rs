@@ -12,10 +12,10 @@ use haul_core::{
     PageReport, RelPath, Result, Retry, SLICE_LEN, ScanBatch, ScanOptions, Side, Slice, SliceData, Source,
     SourceCaps, Timestamp, Traffic,
 };
-use haul_members::{Member, Piece};
+use haul_members::{Member, MemberPiece};
 
 use super::at::StreamAt;
-use super::open::Stream;
+use super::open::MemberStream;
 use super::pages::MemberPages;
 
 /// The name in the folder of an unpack that says which stream is unpacked there.
@@ -38,7 +38,7 @@ pub struct MemberSource {
     at: Arc<dyn StreamAt>,
     entries: Vec<Arc<Entry>>,
     /// The pieces of each entry.
-    pieces: Vec<Arc<Vec<Piece>>>,
+    pieces: Vec<Arc<Vec<MemberPiece>>>,
     places: HashMap<RelPath, usize>,
     pool: BufferPool,
     /// Checks the pages of database files.
@@ -46,8 +46,8 @@ pub struct MemberSource {
 }
 
 /// A piece to be read, and where it belongs.
-struct Run {
-    piece: Piece,
+struct PieceRead {
+    piece: MemberPiece,
     /// Its place in the content of the batch.
     to: usize,
     /// The slice in the batch.
@@ -60,7 +60,7 @@ impl MemberSource {
     /// # Errors
     /// `NotFound` if none matches, `Corrupt` if a member has a name that it may not have.
     pub fn new(
-        stream: Stream,
+        stream: MemberStream,
         patterns: &[Vec<u8>],
         pool: BufferPool,
         pages: Option<PageChecks>,
@@ -83,7 +83,7 @@ impl MemberSource {
             pool,
             pages: pages.map(MemberPages::new),
         };
-        let pieces: Vec<Arc<Vec<Piece>>> =
+        let pieces: Vec<Arc<Vec<MemberPiece>>> =
             stream.index.members.iter().map(|member| Arc::new(member.pieces.clone())).collect();
         for (at, member) in stream.index.members.iter().enumerate() {
             let path = &member.head.path;
@@ -141,7 +141,7 @@ impl MemberSource {
     }
 
     /// Plans the slices of a batch: their extents, and the pieces to be read.
-    fn plan(&self, batch: &Batch) -> Result<(Vec<Vec<Extent>>, Vec<Run>, usize)> {
+    fn plan(&self, batch: &Batch) -> Result<(Vec<Vec<Extent>>, Vec<PieceRead>, usize)> {
         let (mut extents, mut runs, mut total) = (Vec::new(), Vec::new(), 0);
         for (at, (entry, slice)) in batch.iter().enumerate() {
             let unknown = || {
@@ -156,7 +156,7 @@ impl MemberSource {
                     Some(last) if last.start + last.len == start => last.len += piece.len,
                     _ => of_slice.push(Extent::data(start, piece.len)),
                 }
-                runs.push(Run { piece, to: total, slice: at });
+                runs.push(PieceRead { piece, to: total, slice: at });
                 total += piece.len as usize;
             }
             extents.push(of_slice);
@@ -176,7 +176,7 @@ impl MemberSource {
         for piece in in_slice(&self.pieces[place], Slice::whole(0, 0)) {
             let to = usize::try_from(piece.start).unwrap_or(whole);
             if to < whole {
-                runs.push(Run { piece, to, slice: 0 });
+                runs.push(PieceRead { piece, to, slice: 0 });
             }
         }
         runs.sort_by_key(|run| run.piece.at);
@@ -189,7 +189,7 @@ impl MemberSource {
     }
 
     /// Reads these pieces, which are in order in the stream.
-    fn fetch(&self, runs: &[Run], content: &mut [u8]) -> Result<()> {
+    fn fetch(&self, runs: &[PieceRead], content: &mut [u8]) -> Result<()> {
         let mut rest = runs;
         while let Some(first) = rest.first() {
             let mut end = first.piece.at;
@@ -210,7 +210,7 @@ impl MemberSource {
     }
 
     /// Reads a range, and copies the pieces in it to their places.
-    fn scatter(&self, range: Range<u64>, group: &[Run], content: &mut [u8]) -> Result<()> {
+    fn scatter(&self, range: Range<u64>, group: &[PieceRead], content: &mut [u8]) -> Result<()> {
         let (mut at, mut next) = (range.start, 0);
         let start = range.start;
         self.at.read(range, &mut |bytes| {
@@ -240,7 +240,7 @@ impl MemberSource {
 }
 
 /// The pieces of a slice.
-fn in_slice(pieces: &[Piece], slice: Slice) -> impl Iterator<Item = Piece> + use<'_> {
+fn in_slice(pieces: &[MemberPiece], slice: Slice) -> impl Iterator<Item = MemberPiece> + use<'_> {
     let (start, end) = (slice.start(), slice.start() + SLICE_LEN);
     let from = pieces.partition_point(|piece| piece.start < start);
     pieces[from..].iter().take_while(move |piece| piece.start < end).copied()

@@ -12,26 +12,26 @@ use serde_bytes::ByteBuf;
 
 use super::content::{XATTR, bytes, path};
 use super::keeps::Keeps;
-use super::world::{OpenSink, OpenSource, World};
+use super::world::{OpenSink, SourceOpener, World};
 
 /// An end with an empty place: there is no root yet.
 pub struct Subject {
     /// The tree behind the end.
     pub world: Box<dyn World>,
     /// Opens the source under test.
-    pub source: OpenSource,
+    pub source: SourceOpener,
     /// Opens the sink under test.
     pub sink: OpenSink,
 }
 
 /// The end of a case, with its properties and with buffers.
-pub(super) struct Bench {
+pub(super) struct TestBench {
     pub(super) subject: Subject,
     pub(super) keeps: Keeps,
     pub(super) pool: BufferPool,
 }
 
-impl Bench {
+impl TestBench {
     pub(super) fn new(subject: Subject, keeps: Keeps) -> Self {
         Self { subject, keeps, pool: BufferPool::new(64 << 20) }
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use haul_core::delta::{PAGE_LEN, page_value};
 use haul_core::{Delta, Entry, Error, ErrorKind, Outcome, PageHashes, SLICE_LEN, SinkOptions, Slice};
 
-use super::bench::{Bench, need, offer};
-use super::case::{Case, cases};
+use super::bench::{TestBench, need, offer};
+use super::case::{ConformanceCase, cases};
 use super::content::{batch_of, bytes, write_file};
 
 /// Two slices.
@@ -17,13 +17,13 @@ const PAGES: usize = SLICE_LEN as usize / PAGE_LEN;
 /// A page that the destination has with other content.
 const CHANGED: usize = 3;
 
-pub(super) const SOURCE_CASES: &[Case] = cases![
+pub(super) const SOURCE_CASES: &[ConformanceCase] = cases![
     a_source_with_delta_omits_known_pages,
     a_source_with_local_files_opens_them,
     a_source_that_removes_spares_changed_entries,
 ];
 
-pub(super) const SINK_CASES: &[Case] =
+pub(super) const SINK_CASES: &[ConformanceCase] =
     cases![a_sink_with_delta_hashes_existing_pages, a_sink_that_does_not_fetch_returns_the_callback];
 
 /// The hashes of the pages of one slice.
@@ -36,7 +36,7 @@ fn pages_of(content: &[u8], index: usize) -> PageHashes {
     pages
 }
 
-fn a_source_with_delta_omits_known_pages(bench: &Bench) {
+fn a_source_with_delta_omits_known_pages(bench: &TestBench) {
     bench.put_files(&[("large", LARGE)]);
     let source = bench.source();
     let entry = bench.seen(&*source, "large");
@@ -56,7 +56,7 @@ fn a_source_with_delta_omits_known_pages(bench: &Bench) {
     }
 }
 
-fn a_source_with_local_files_opens_them(bench: &Bench) {
+fn a_source_with_local_files_opens_them(bench: &TestBench) {
     bench.put_files(&[("small", 1000)]);
     let source = bench.source();
     let opened = source.local_file(&bench.seen(&*source, "small"));
@@ -68,7 +68,7 @@ fn a_source_with_local_files_opens_them(bench: &Bench) {
     }
 }
 
-fn a_source_that_removes_spares_changed_entries(bench: &Bench) {
+fn a_source_that_removes_spares_changed_entries(bench: &TestBench) {
     bench.put_files(&[("same", 1000), ("dir/same", 10), ("longer", 10)]);
     let source = bench.source();
     if !source.caps().removes {
@@ -88,7 +88,7 @@ fn a_source_that_removes_spares_changed_entries(bench: &Bench) {
     assert_eq!(source.remove_unchanged(&entries[..2]).unwrap(), [Ok(()), Ok(())], "again");
 }
 
-fn a_sink_with_delta_hashes_existing_pages(bench: &Bench) {
+fn a_sink_with_delta_hashes_existing_pages(bench: &TestBench) {
     bench.put_files(&[("large", LARGE)]);
     let sink = bench.sink_with(&SinkOptions { delta: Delta::Always, ..SinkOptions::default() });
     let old = bench.file("large", LARGE);
@@ -104,7 +104,7 @@ fn a_sink_with_delta_hashes_existing_pages(bench: &Bench) {
     assert!(matches!(write_file(&*sink, &bench.pool, &new, &bytes("large", LARGE)), Outcome::Committed(_)));
 }
 
-fn a_sink_that_does_not_fetch_returns_the_callback(bench: &Bench) {
+fn a_sink_that_does_not_fetch_returns_the_callback(bench: &TestBench) {
     bench.put_root();
     let (sink, entry) = (bench.sink(), bench.file("file", 1000));
     assert_eq!(offer(&*sink, &entry), need(true));

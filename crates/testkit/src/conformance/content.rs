@@ -146,12 +146,12 @@ pub(super) fn read_all(source: &dyn Source, entry: &Entry) -> Vec<u8> {
 }
 
 /// Everything that a scan reported.
-pub(super) struct Scanned {
+pub(super) struct ScanReport {
     pub(super) all: ScanBatch,
     pub(super) result: Result<()>,
 }
 
-impl Scanned {
+impl ScanReport {
     pub(super) fn paths(&self) -> Vec<RelPath> {
         self.all.entries.iter().map(|entry| entry.path.clone()).collect()
     }
@@ -178,7 +178,7 @@ impl Scanned {
     }
 }
 
-pub(super) fn scan(source: &dyn Source, options: &ScanOptions) -> Scanned {
+pub(super) fn scan(source: &dyn Source, options: &ScanOptions) -> ScanReport {
     let all = Mutex::new(ScanBatch::default());
     let result = source.scan(options, &|batch| {
         let mut all = all.lock();
@@ -188,5 +188,5 @@ pub(super) fn scan(source: &dyn Source, options: &ScanOptions) -> Scanned {
         all.excluded += batch.excluded;
         ControlFlow::Continue(())
     });
-    Scanned { all: all.into_inner(), result }
+    ScanReport { all: all.into_inner(), result }
 }

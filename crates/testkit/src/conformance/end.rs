@@ -6,8 +6,8 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use super::bench::{Bench, Subject};
-use super::case::Case;
+use super::bench::{Subject, TestBench};
+use super::case::ConformanceCase;
 use super::keeps::Keeps;
 use super::{
     capabilities, sink_changes, sink_content, sink_names, sink_offers, sink_resume, sink_streams,
@@ -18,22 +18,22 @@ use super::{
 const LONGEST: Duration = Duration::from_secs(90);
 
 /// A promise that an end is known to break, and why. The check fails if the end keeps it, so that the list stays true.
-pub type Known = (&'static str, &'static str);
+pub type KnownFailure = (&'static str, &'static str);
 
 /// An end to be held to its promises.
 #[derive(Clone)]
-pub struct End {
+pub struct TestedEnd {
     /// Its name in the message.
     pub name: &'static str,
     /// The properties that it keeps.
     pub keeps: Keeps,
     /// The promises that it is known to break.
-    pub known: &'static [Known],
+    pub known: &'static [KnownFailure],
     /// Makes an empty place for each case.
     pub make: Arc<dyn Fn() -> Subject + Send + Sync>,
 }
 
-impl End {
+impl TestedEnd {
     /// An end that keeps all its promises.
     #[must_use]
     pub fn new(name: &'static str, keeps: Keeps, make: impl Fn() -> Subject + Send + Sync + 'static) -> Self {
@@ -42,19 +42,19 @@ impl End {
 
     /// The same end, which is known to break these promises.
     #[must_use]
-    pub fn except(self, known: &'static [Known]) -> Self {
+    pub fn except(self, known: &'static [KnownFailure]) -> Self {
         Self { known, ..self }
     }
 
     /// The promises of a source.
     #[must_use]
-    pub fn source_cases() -> Vec<&'static Case> {
+    pub fn source_cases() -> Vec<&'static ConformanceCase> {
         all([source_scan::CASES, source_read::CASES, capabilities::SOURCE_CASES])
     }
 
     /// The promises of a sink.
     #[must_use]
-    pub fn sink_cases() -> Vec<&'static Case> {
+    pub fn sink_cases() -> Vec<&'static ConformanceCase> {
         all([
             sink_offers::CASES,
             sink_changes::CASES,
@@ -82,7 +82,7 @@ impl End {
         self.check("sink", &Self::sink_cases());
     }
 
-    fn check(&self, side: &str, cases: &[&'static Case]) {
+    fn check(&self, side: &str, cases: &[&'static ConformanceCase]) {
         let asked: Vec<_> = cases.iter().filter(|case| (case.needs)(&self.keeps)).collect();
         let mut broken = Vec::new();
         for case in &asked {
@@ -102,12 +102,12 @@ impl End {
     }
 
     /// A case on a thread of its own, so that one that hangs is reported like one that fails.
-    fn run(&self, case: &Case) -> Result<(), String> {
+    fn run(&self, case: &ConformanceCase) -> Result<(), String> {
         let (sender, receiver) = channel();
         let (make, keeps, run) = (Arc::clone(&self.make), self.keeps, case.run);
         let thread = thread::Builder::new().name(case.name.to_owned());
         let started = thread.spawn(move || {
-            let result = catch_unwind(AssertUnwindSafe(|| run(&Bench::new(make(), keeps))));
+            let result = catch_unwind(AssertUnwindSafe(|| run(&TestBench::new(make(), keeps))));
             let _ = sender.send(result.map_err(|panic| {
                 let text = panic.downcast_ref::<String>().cloned();
                 text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
@@ -119,7 +119,7 @@ impl End {
     }
 }
 
-fn all<const N: usize>(groups: [&'static [Case]; N]) -> Vec<&'static Case> {
+fn all<const N: usize>(groups: [&'static [ConformanceCase]; N]) -> Vec<&'static ConformanceCase> {
     groups.into_iter().flatten().collect()
 }
 
@@ -129,8 +129,11 @@ mod tests {
 
     #[test]
     fn each_promise_has_a_name_of_its_own() {
-        let mut names: Vec<_> =
-            End::source_cases().into_iter().chain(End::sink_cases()).map(|case| case.name).collect();
+        let mut names: Vec<_> = TestedEnd::source_cases()
+            .into_iter()
+            .chain(TestedEnd::sink_cases())
+            .map(|case| case.name)
+            .collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();

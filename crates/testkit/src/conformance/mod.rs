@@ -1,8 +1,8 @@
 //! The promises of [`haul_core::Source`] and [`haul_core::Sink`] as cases that every end runs.
 //!
-//! An [`End`] names an end, states in [`Keeps`] the properties that it keeps, and makes a [`Subject`] for each case: an
-//! empty place and the functions that open it. [`End::check_source`] and [`End::check_sink`] run all cases, and name
-//! every case that failed in one message. They skip a case that needs more than the end keeps.
+//! A [`TestedEnd`] names an end, states in [`Keeps`] the properties that it keeps, and makes a [`Subject`] for each case:
+//! an empty place and the functions that open it. [`TestedEnd::check_source`] and [`TestedEnd::check_sink`] run all
+//! cases, and name every case that failed in one message. They skip a case that needs more than the end keeps.
 
 mod bench;
 mod capabilities;
@@ -21,7 +21,7 @@ mod source_scan;
 mod world;
 
 pub use bench::Subject;
-pub use case::Case;
-pub use end::{End, Known};
+pub use case::ConformanceCase;
+pub use end::{KnownFailure, TestedEnd};
 pub use keeps::Keeps;
-pub use world::{OnDisk, OpenSink, OpenSource, ThroughEnds, World};
+pub use world::{OnDisk, OpenSink, SourceOpener, ThroughEnds, World};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use haul_core::{Answer, Changes, Entry, SinkOptions};
 
-use super::bench::{Bench, offer};
-use super::case::{Case, cases};
+use super::bench::{TestBench, offer};
+use super::case::{ConformanceCase, cases};
 
-pub(super) const CASES: &[Case] = cases![
+pub(super) const CASES: &[ConformanceCase] = cases![
     differing_attributes_are_told if modes,
 ];
 
@@ -18,7 +18,7 @@ fn options(set: impl FnOnce(&mut SinkOptions)) -> SinkOptions {
 }
 
 /// Only with `itemize`, and the same whether the run is dry.
-fn differing_attributes_are_told(bench: &Bench) {
+fn differing_attributes_are_told(bench: &TestBench) {
     let there = bench.file("file", 5);
     let other_mode = |entry: &Entry| Entry { mode: 0o600, ..entry.clone() };
     let entries = [

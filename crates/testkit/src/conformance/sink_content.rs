@@ -11,14 +11,14 @@ use haul_core::{
     SliceData,
 };
 
-use super::bench::{Bench, need, offer};
-use super::case::{Case, cases};
+use super::bench::{TestBench, need, offer};
+use super::case::{ConformanceCase, cases};
 use super::content::{TIME, bytes, files_of, path, slice_of, slices, write, write_file, write_one};
 
 /// Two slices and a bit.
 const LARGE: usize = 2 * SLICE_LEN as usize + 777;
 
-pub(super) const CASES: &[Case] = cases![
+pub(super) const CASES: &[ConformanceCase] = cases![
     a_small_file_is_written,
     an_empty_file_is_written,
     a_batch_of_many_small_files_is_written,
@@ -50,7 +50,7 @@ pub(super) const CASES: &[Case] = cases![
 ];
 
 /// Writes a file of this length and compares.
-fn written(bench: &Bench, name: &str, len: usize) {
+fn written(bench: &TestBench, name: &str, len: usize) {
     let (sink, entry, content) = (bench.sink(), bench.file(name, len), bytes(name, len));
     assert_eq!(offer(&*sink, &entry), need(true));
     let outcome = write_file(&*sink, &bench.pool, &entry, &content);
@@ -59,17 +59,17 @@ fn written(bench: &Bench, name: &str, len: usize) {
     sink.finish().unwrap();
 }
 
-fn a_small_file_is_written(bench: &Bench) {
+fn a_small_file_is_written(bench: &TestBench) {
     bench.put_root();
     written(bench, "file", 1000);
 }
 
-fn an_empty_file_is_written(bench: &Bench) {
+fn an_empty_file_is_written(bench: &TestBench) {
     bench.put_root();
     written(bench, "empty", 0);
 }
 
-fn a_batch_of_many_small_files_is_written(bench: &Bench) {
+fn a_batch_of_many_small_files_is_written(bench: &TestBench) {
     bench.put_root();
     let files: Vec<_> = (0..200_usize)
         .map(|number| {
@@ -89,7 +89,7 @@ fn a_batch_of_many_small_files_is_written(bench: &Bench) {
     }
 }
 
-fn files_around_the_length_of_a_slice_are_written(bench: &Bench) {
+fn files_around_the_length_of_a_slice_are_written(bench: &TestBench) {
     bench.put_root();
     let one = SLICE_LEN as usize;
     written(bench, "less", one - 1);
@@ -97,7 +97,7 @@ fn files_around_the_length_of_a_slice_are_written(bench: &Bench) {
     written(bench, "more", one + 1);
 }
 
-fn slices_are_written_in_any_order(bench: &Bench) {
+fn slices_are_written_in_any_order(bench: &TestBench) {
     bench.put_root();
     let (sink, entry, content) = (bench.sink(), bench.file("large", LARGE), bytes("large", LARGE));
     assert_eq!(offer(&*sink, &entry), need(true));
@@ -110,7 +110,7 @@ fn slices_are_written_in_any_order(bench: &Bench) {
     assert!(bench.content("large") == content);
 }
 
-fn a_large_file_has_no_name_before_it_is_complete(bench: &Bench) {
+fn a_large_file_has_no_name_before_it_is_complete(bench: &TestBench) {
     bench.put_root();
     let (sink, entry, content) = (bench.sink(), bench.file("large", LARGE), bytes("large", LARGE));
     offer(&*sink, &entry).unwrap();
@@ -122,7 +122,7 @@ fn a_large_file_has_no_name_before_it_is_complete(bench: &Bench) {
     assert!(!bench.is_missing("large"));
 }
 
-fn the_old_file_stays_until_the_new_one_is_complete(bench: &Bench) {
+fn the_old_file_stays_until_the_new_one_is_complete(bench: &TestBench) {
     bench.put_files(&[("large", 100)]);
     let (sink, entry, content) = (bench.sink(), bench.file("large", LARGE), bytes("new", LARGE));
     assert_eq!(offer(&*sink, &entry), need(false));
@@ -134,7 +134,7 @@ fn the_old_file_stays_until_the_new_one_is_complete(bench: &Bench) {
     assert!(bench.content("large") == content);
 }
 
-fn a_slice_may_be_written_twice(bench: &Bench) {
+fn a_slice_may_be_written_twice(bench: &TestBench) {
     bench.put_root();
     let (sink, entry, content) = (bench.sink(), bench.file("large", LARGE), bytes("large", LARGE));
     offer(&*sink, &entry).unwrap();
@@ -147,7 +147,7 @@ fn a_slice_may_be_written_twice(bench: &Bench) {
     assert!(bench.content("large") == content);
 }
 
-fn a_small_file_may_be_written_again(bench: &Bench) {
+fn a_small_file_may_be_written_again(bench: &TestBench) {
     bench.put_root();
     let (sink, entry, content) = (bench.sink(), bench.file("file", 1000), bytes("file", 1000));
     offer(&*sink, &entry).unwrap();
@@ -163,7 +163,7 @@ fn damaged(mut data: BatchData) -> BatchData {
     data
 }
 
-fn wrong_content_is_refused(bench: &Bench) {
+fn wrong_content_is_refused(bench: &TestBench) {
     bench.put_root();
     let sink = bench.sink();
     for (name, len) in [("small", 1000), ("large", LARGE)] {
@@ -176,7 +176,7 @@ fn wrong_content_is_refused(bench: &Bench) {
     }
 }
 
-fn a_wrong_slice_may_be_sent_again(bench: &Bench) {
+fn a_wrong_slice_may_be_sent_again(bench: &TestBench) {
     bench.put_root();
     let (sink, entry, content) = (bench.sink(), bench.file("large", LARGE), bytes("large", LARGE));
     offer(&*sink, &entry).unwrap();
@@ -188,7 +188,7 @@ fn a_wrong_slice_may_be_sent_again(bench: &Bench) {
     assert!(bench.content("large") == content);
 }
 
-fn short_content_is_refused(bench: &Bench) {
+fn short_content_is_refused(bench: &TestBench) {
     bench.put_root();
     let (sink, entry) = (bench.sink(), bench.file("file", 1000));
     offer(&*sink, &entry).unwrap();
@@ -198,7 +198,7 @@ fn short_content_is_refused(bench: &Bench) {
     assert!(bench.is_missing("file"));
 }
 
-fn a_slice_that_was_not_read_comes_back_with_its_error(bench: &Bench) {
+fn a_slice_that_was_not_read_comes_back_with_its_error(bench: &TestBench) {
     bench.put_root();
     let sink = bench.sink();
     let files: Vec<_> = ["a", "b", "c"].map(|name| (bench.file(name, 100), bytes(name, 100))).to_vec();
@@ -219,13 +219,13 @@ fn a_slice_that_was_not_read_comes_back_with_its_error(bench: &Bench) {
     }
 }
 
-fn an_empty_batch_is_answered(bench: &Bench) {
+fn an_empty_batch_is_answered(bench: &TestBench) {
     bench.put_root();
     assert_eq!(write(&*bench.sink(), files_of(&bench.pool, &[])), []);
 }
 
 /// Writes an entry; the entry that is then behind the end.
-fn kept(bench: &Bench, entry: &Arc<Entry>) -> Entry {
+fn kept(bench: &TestBench, entry: &Arc<Entry>) -> Entry {
     bench.put_root();
     let sink = bench.sink();
     offer(&*sink, entry).unwrap();
@@ -234,35 +234,35 @@ fn kept(bench: &Bench, entry: &Arc<Entry>) -> Entry {
     bench.there(entry.path.as_bytes())
 }
 
-fn a_file_has_its_time(bench: &Bench) {
+fn a_file_has_its_time(bench: &TestBench) {
     let entry = Arc::new(Entry { mtime: bench.time(3), ..(*bench.file("file", 10)).clone() });
     assert_eq!(kept(bench, &entry).mtime, entry.mtime);
 }
 
-fn a_large_file_has_its_time(bench: &Bench) {
+fn a_large_file_has_its_time(bench: &TestBench) {
     let entry = Arc::new(Entry { mtime: bench.time(3), ..(*bench.file("file", LARGE)).clone() });
     assert_eq!(kept(bench, &entry).mtime, entry.mtime);
 }
 
-fn a_file_has_its_mode(bench: &Bench) {
+fn a_file_has_its_mode(bench: &TestBench) {
     for mode in [0o640, 0o4755, 0o400] {
         let entry = Arc::new(Entry { mode, ..(*bench.file(format!("{mode:o}"), 10)).clone() });
         assert_eq!(kept(bench, &entry).mode, mode, "{mode:o}");
     }
 }
 
-fn a_file_has_its_xattrs(bench: &Bench) {
+fn a_file_has_its_xattrs(bench: &TestBench) {
     let entry = bench.with_xattr(&bench.file("file", 10));
     assert_eq!(kept(bench, &entry).xattrs, entry.xattrs);
 }
 
-fn a_large_file_has_its_xattrs(bench: &Bench) {
+fn a_large_file_has_its_xattrs(bench: &TestBench) {
     let entry = bench.with_xattr(&bench.file("file", LARGE));
     assert_eq!(kept(bench, &entry).xattrs, entry.xattrs);
 }
 
 /// A file of two slices, of which 64 KiB in the first one are data.
-fn write_holes(bench: &Bench) -> Vec<u8> {
+fn write_holes(bench: &TestBench) -> Vec<u8> {
     bench.put_root();
     let (from, len) = (1 << 20, 65536);
     let mut content = vec![0; 2 * SLICE_LEN as usize];
@@ -284,18 +284,18 @@ fn write_holes(bench: &Bench) -> Vec<u8> {
     content
 }
 
-fn zeros_in_the_place_of_holes(bench: &Bench) {
+fn zeros_in_the_place_of_holes(bench: &TestBench) {
     let content = write_holes(bench);
     assert!(bench.content("holes") == content);
 }
 
-fn holes_stay_holes(bench: &Bench) {
+fn holes_stay_holes(bench: &TestBench) {
     write_holes(bench);
     let there = bench.there("holes");
     assert!(there.allocated < there.len / 8, "{} bytes are allocated", there.allocated);
 }
 
-fn odd_names_are_written(bench: &Bench) {
+fn odd_names_are_written(bench: &TestBench) {
     bench.put_root();
     let long = "n".repeat(255);
     for name in
@@ -305,7 +305,7 @@ fn odd_names_are_written(bench: &Bench) {
     }
 }
 
-fn invalid_utf8_is_written(bench: &Bench) {
+fn invalid_utf8_is_written(bench: &TestBench) {
     bench.put_root();
     let sink = bench.sink();
     for name in [&b"\xff\xfe"[..], b"half\xc3", b"\x01\x7f"] {
@@ -317,7 +317,7 @@ fn invalid_utf8_is_written(bench: &Bench) {
     assert_eq!(bench.names().len(), 3);
 }
 
-fn many_threads_write(bench: &Bench) {
+fn many_threads_write(bench: &TestBench) {
     bench.put_root();
     let sink = bench.sink();
     let (large, content) = (bench.file("large", LARGE), bytes("large", LARGE));
@@ -346,7 +346,7 @@ fn many_threads_write(bench: &Bench) {
     assert!(bench.content("large") == content);
 }
 
-fn many_slices_in_few_buffers(bench: &Bench) {
+fn many_slices_in_few_buffers(bench: &TestBench) {
     bench.put_root();
     let len = 9 * SLICE_LEN as usize;
     let (sink, entry, content) = (bench.sink(), bench.file("large", len), bytes("large", len));
@@ -359,7 +359,7 @@ fn many_slices_in_few_buffers(bench: &Bench) {
     assert!(bench.content("large") == content);
 }
 
-fn each_write_is_answered_once(bench: &Bench) {
+fn each_write_is_answered_once(bench: &TestBench) {
     bench.put_root();
     let (sink, entry, content) = (bench.sink(), bench.file("large", LARGE), bytes("large", LARGE));
     offer(&*sink, &entry).unwrap();
@@ -387,7 +387,7 @@ fn each_write_is_answered_once(bench: &Bench) {
     assert!(outcomes.iter().all(Result::is_ok) && outcomes.contains(&committed), "{outcomes:?}");
 }
 
-fn nothing_else_is_left(bench: &Bench) {
+fn nothing_else_is_left(bench: &TestBench) {
     bench.put_root();
     written(bench, "small", 100);
     written(bench, "large", LARGE);
@@ -396,7 +396,7 @@ fn nothing_else_is_left(bench: &Bench) {
     assert_eq!(slice.start(), 0);
 }
 
-fn the_root_may_be_a_file(bench: &Bench) {
+fn the_root_may_be_a_file(bench: &TestBench) {
     let (sink, entry, content) = (bench.sink(), bench.file("", 1000), bytes("", 1000));
     assert_eq!(offer(&*sink, &entry), need(true));
     write_file(&*sink, &bench.pool, &entry, &content);

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use haul_core::digest::MAX_FILE_LEN;
 use haul_core::{
-    Answer, Changes, Compare, Digest, Entry, EntryKind, ErrorKind, Left, Offer, Preserve, RelPath, Result,
-    SinkOptions,
+    Answer, Changes, Compare, Digest, Entry, EntryKind, ErrorKind, Offer, Preserve, RelPath, Result,
+    SinkOptions, SkipReason,
 };
 
-use super::bench::{Bench, need, offer};
-use super::case::{Case, cases};
+use super::bench::{TestBench, need, offer};
+use super::case::{ConformanceCase, cases};
 use super::content::{bytes, path, slice_of, write_file, write_one};
 
-pub(super) const CASES: &[Case] = cases![
+pub(super) const CASES: &[ConformanceCase] = cases![
     a_missing_file_is_needed,
     a_file_that_was_written_is_the_same,
     another_size_is_needed,
@@ -60,22 +60,22 @@ fn options(set: impl FnOnce(&mut SinkOptions)) -> SinkOptions {
 
 /// Offers `entry` to a sink that has `there`, which was written through a sink, so that it holds all that this end
 /// keeps.
-fn after(bench: &Bench, there: &Entry, options: &SinkOptions, entry: &Arc<Entry>) -> Result<Answer> {
+fn after(bench: &TestBench, there: &Entry, options: &SinkOptions, entry: &Arc<Entry>) -> Result<Answer> {
     bench.put_root();
     bench.put(there);
     offer(&*bench.sink_with(options), entry)
 }
 
-fn later(bench: &Bench, entry: &Entry, number: i64) -> Arc<Entry> {
+fn later(bench: &TestBench, entry: &Entry, number: i64) -> Arc<Entry> {
     Arc::new(Entry { mtime: bench.time(number), ..entry.clone() })
 }
 
-fn a_missing_file_is_needed(bench: &Bench) {
+fn a_missing_file_is_needed(bench: &TestBench) {
     bench.put_root();
     assert_eq!(offer(&*bench.sink(), &bench.file("file", 5)), need(true));
 }
 
-fn a_file_that_was_written_is_the_same(bench: &Bench) {
+fn a_file_that_was_written_is_the_same(bench: &TestBench) {
     bench.put_root();
     let entry = bench.file("file", 500);
     let sink = bench.sink();
@@ -86,18 +86,18 @@ fn a_file_that_was_written_is_the_same(bench: &Bench) {
     assert_eq!(offer(&*bench.sink(), &entry), Ok(Answer::Same));
 }
 
-fn another_size_is_needed(bench: &Bench) {
+fn another_size_is_needed(bench: &TestBench) {
     let there = bench.file("file", 5);
     assert_eq!(after(bench, &there, &SinkOptions::default(), &bench.file("file", 6)), need(false));
 }
 
-fn another_time_is_needed(bench: &Bench) {
+fn another_time_is_needed(bench: &TestBench) {
     let there = bench.file("file", 5);
     let entry = later(bench, &there, 1);
     assert_eq!(after(bench, &there, &SinkOptions::default(), &entry), need(false));
 }
 
-fn sets_the_mode(bench: &Bench, len: usize) {
+fn sets_the_mode(bench: &TestBench, len: usize) {
     let there = bench.file("file", len);
     let entry = Arc::new(Entry { mode: 0o600, ..(*there).clone() });
     assert_eq!(after(bench, &there, &SinkOptions::default(), &entry), Ok(Answer::Updated(Changes::NONE)));
@@ -105,22 +105,22 @@ fn sets_the_mode(bench: &Bench, len: usize) {
     assert!(bench.content("file") == bytes("file", len), "the content stays");
 }
 
-fn another_mode_is_set(bench: &Bench) {
+fn another_mode_is_set(bench: &TestBench) {
     sets_the_mode(bench, 5);
 }
 
-fn another_mode_is_set_on_a_file_of_some_slices(bench: &Bench) {
+fn another_mode_is_set_on_a_file_of_some_slices(bench: &TestBench) {
     sets_the_mode(bench, 5_000_000);
 }
 
-fn another_xattr_is_set(bench: &Bench) {
+fn another_xattr_is_set(bench: &TestBench) {
     let there = bench.file("file", 5);
     let entry = bench.with_xattr(&there);
     assert_eq!(after(bench, &there, &SinkOptions::default(), &entry), Ok(Answer::Updated(Changes::NONE)));
     assert_eq!(bench.there("file").xattrs, entry.xattrs);
 }
 
-fn metadata_that_is_not_preserved_stays(bench: &Bench) {
+fn metadata_that_is_not_preserved_stays(bench: &TestBench) {
     let there = bench.file("file", 5);
     let options = options(|options| {
         options.preserve =
@@ -139,7 +139,7 @@ fn metadata_that_is_not_preserved_stays(bench: &Bench) {
     assert_eq!((now.mtime, now.xattrs), (before.mtime, before.xattrs));
 }
 
-fn times_that_are_not_preserved_are_not_set(bench: &Bench) {
+fn times_that_are_not_preserved_are_not_set(bench: &TestBench) {
     bench.put_root();
     let without_times =
         options(|options| options.preserve = Preserve { times: false, ..Preserve::default() });
@@ -156,7 +156,7 @@ fn times_that_are_not_preserved_are_not_set(bench: &Bench) {
     assert_eq!(offer(&*bench.sink_with(&by_size), &entry), Ok(Answer::Same));
 }
 
-fn times_of_directories_and_links_may_be_left_out(bench: &Bench) {
+fn times_of_directories_and_links_may_be_left_out(bench: &TestBench) {
     bench.put_root();
     let left_out = options(|options| {
         options.preserve = Preserve { dir_times: false, link_times: false, ..Preserve::default() };
@@ -175,7 +175,7 @@ fn times_of_directories_and_links_may_be_left_out(bench: &Bench) {
     }
 }
 
-fn existing_skips_missing_entries(bench: &Bench) {
+fn existing_skips_missing_entries(bench: &TestBench) {
     bench.put_root();
     let sink = bench.sink_with(&options(|options| options.existing = true));
     let mut entries = vec![bench.file("file", 5), bench.dir("dir")];
@@ -183,52 +183,52 @@ fn existing_skips_missing_entries(bench: &Bench) {
         entries.push(bench.symlink("link", "file"));
     }
     for entry in entries {
-        assert_eq!(offer(&*sink, &entry), Ok(Answer::Left(Left::Missing)), "{}", entry.path);
+        assert_eq!(offer(&*sink, &entry), Ok(Answer::Left(SkipReason::Missing)), "{}", entry.path);
     }
     sink.finish().unwrap();
     assert_eq!(bench.names(), []);
 }
 
-fn existing_compares_only_files_that_exist(bench: &Bench) {
+fn existing_compares_only_files_that_exist(bench: &TestBench) {
     let there = bench.file("file", 5);
     let options = options(|options| options.existing = true);
     assert_eq!(after(bench, &there, &options, &there), Ok(Answer::Same));
     assert_eq!(after(bench, &there, &options, &bench.file("file", 6)), need(false));
 }
 
-fn ignore_existing_skips_files(bench: &Bench) {
+fn ignore_existing_skips_files(bench: &TestBench) {
     let there = bench.file("file", 5);
     let options = options(|options| options.ignore_existing = true);
-    let exists = Ok(Answer::Left(Left::Exists));
+    let exists = Ok(Answer::Left(SkipReason::Exists));
     assert_eq!(after(bench, &there, &options, &bench.file("file", 6)), exists);
     assert_eq!(after(bench, &there, &options, &bench.dir("file")), exists, "a directory is offered");
     assert_eq!(bench.content("file"), bytes("file", 5));
 }
 
-fn ignore_existing_creates_missing_entries(bench: &Bench) {
+fn ignore_existing_creates_missing_entries(bench: &TestBench) {
     bench.put_root();
     let sink = bench.sink_with(&options(|options| options.ignore_existing = true));
     assert_eq!(offer(&*sink, &bench.file("file", 5)), need(true));
     assert_eq!(offer(&*sink, &bench.dir("dir")), Ok(Answer::Made(Changes::NEW)));
 }
 
-fn update_skips_newer_files(bench: &Bench) {
+fn update_skips_newer_files(bench: &TestBench) {
     let entry = bench.file("file", 5);
     let options = options(|options| options.update = true);
-    let newer = Ok(Answer::Left(Left::Newer));
+    let newer = Ok(Answer::Left(SkipReason::Newer));
     assert_eq!(after(bench, &later(bench, &entry, 1), &options, &entry), newer);
     let longer = bench.file("file", 6);
     assert_eq!(after(bench, &later(bench, &entry, 1), &options, &longer), newer, "with another size too");
 }
 
-fn update_takes_older_files(bench: &Bench) {
+fn update_takes_older_files(bench: &TestBench) {
     let there = bench.file("file", 5);
     let options = options(|options| options.update = true);
     assert_eq!(after(bench, &there, &options, &later(bench, &there, 1)), need(false));
     assert_eq!(after(bench, &there, &options, &there), Ok(Answer::Same));
 }
 
-fn size_only_takes_no_notice_of_times(bench: &Bench) {
+fn size_only_takes_no_notice_of_times(bench: &TestBench) {
     let there = bench.file("file", 5);
     let options = options(|options| options.compare = Compare::SizeOnly);
     let entry = later(bench, &there, 1);
@@ -237,13 +237,13 @@ fn size_only_takes_no_notice_of_times(bench: &Bench) {
     assert_eq!(after(bench, &there, &options, &bench.file("file", 6)), need(false));
 }
 
-fn by_checksum(bench: &Bench, entry: &Arc<Entry>, content: &[u8]) -> Result<Answer> {
+fn by_checksum(bench: &TestBench, entry: &Arc<Entry>, content: &[u8]) -> Result<Answer> {
     let sink = bench.sink_with(&options(|options| options.compare = Compare::Checksum));
     let digest = Some(Digest::of(content));
     sink.offer(&[Offer { entry: Arc::clone(entry), digest }]).unwrap().remove(0)
 }
 
-fn ignore_times_needs_entries_that_are_the_same(bench: &Bench) {
+fn ignore_times_needs_entries_that_are_the_same(bench: &TestBench) {
     let there = bench.file("file", 5);
     let options = options(|options| options.compare = Compare::Nothing);
     assert_eq!(after(bench, &there, &options, &there), need(false));
@@ -253,7 +253,7 @@ fn ignore_times_needs_entries_that_are_the_same(bench: &Bench) {
     assert_eq!(bench.content("file"), b"12345");
 }
 
-fn a_checksum_that_matches_beats_the_time(bench: &Bench) {
+fn a_checksum_that_matches_beats_the_time(bench: &TestBench) {
     bench.put_root();
     let there = bench.file("file", 500);
     bench.put(&there);
@@ -263,14 +263,14 @@ fn a_checksum_that_matches_beats_the_time(bench: &Bench) {
     assert_eq!(bench.there("file").mtime, entry.mtime);
 }
 
-fn a_checksum_that_differs_beats_the_time(bench: &Bench) {
+fn a_checksum_that_differs_beats_the_time(bench: &TestBench) {
     bench.put_root();
     let there = bench.file("file", 500);
     bench.put(&there);
     assert_eq!(by_checksum(bench, &there, &bytes("other", 500)), need(false));
 }
 
-fn a_time_in_the_modify_window_is_the_same(bench: &Bench) {
+fn a_time_in_the_modify_window_is_the_same(bench: &TestBench) {
     let there = bench.file("file", 5);
     let near = |seconds| {
         let mtime = haul_core::Timestamp { sec: there.mtime.sec + seconds, ..there.mtime };
@@ -283,7 +283,7 @@ fn a_time_in_the_modify_window_is_the_same(bench: &Bench) {
 }
 
 /// Entries of all kinds that the end keeps, none of which is there.
-fn some_entries(bench: &Bench) -> Vec<Arc<Entry>> {
+fn some_entries(bench: &TestBench) -> Vec<Arc<Entry>> {
     let mut entries = vec![bench.dir("new"), bench.dir("new/deep"), bench.file("new/file", 9)];
     if bench.keeps.symlinks {
         entries.push(bench.symlink("new/link", "file"));
@@ -294,7 +294,7 @@ fn some_entries(bench: &Bench) -> Vec<Arc<Entry>> {
     entries
 }
 
-fn a_dry_run_changes_nothing(bench: &Bench) {
+fn a_dry_run_changes_nothing(bench: &TestBench) {
     let there = bench.file("file", 5);
     bench.put_root();
     bench.put(&there);
@@ -315,7 +315,7 @@ fn a_dry_run_changes_nothing(bench: &Bench) {
     assert_eq!(bench.names(), [], "a root that is missing is not made");
 }
 
-fn a_dry_run_answers_as_a_real_run(bench: &Bench) {
+fn a_dry_run_answers_as_a_real_run(bench: &TestBench) {
     bench.put_files(&[("same", 5), ("size", 5), ("time", 5)]);
     let mut entries =
         vec![bench.file("same", 5), bench.file("size", 6), later(bench, &bench.file("time", 5), 1)];
@@ -328,7 +328,7 @@ fn a_dry_run_answers_as_a_real_run(bench: &Bench) {
     assert_eq!(dry, answers(false));
 }
 
-fn a_directory_is_made_once(bench: &Bench) {
+fn a_directory_is_made_once(bench: &TestBench) {
     bench.put_root();
     let dir = bench.dir("dir");
     let sink = bench.sink();
@@ -341,7 +341,7 @@ fn a_directory_is_made_once(bench: &Bench) {
     assert!(matches!(again, Ok(Answer::Same)), "{again:?}");
 }
 
-fn missing_parents_are_made(bench: &Bench) {
+fn missing_parents_are_made(bench: &TestBench) {
     let sink = bench.sink();
     let entry = bench.file("a/b/c/file", 5);
     assert_eq!(offer(&*sink, &entry), need(true));
@@ -350,7 +350,7 @@ fn missing_parents_are_made(bench: &Bench) {
     assert_eq!(bench.names(), ["a", "a/b", "a/b/c", "a/b/c/file"].map(path));
 }
 
-fn a_symlink_is_made(bench: &Bench) {
+fn a_symlink_is_made(bench: &TestBench) {
     bench.put_root();
     let sink = bench.sink();
     for (name, to) in [("one", "nowhere"), ("two", "/etc/passwd"), ("three", "..")] {
@@ -362,7 +362,7 @@ fn a_symlink_is_made(bench: &Bench) {
     }
 }
 
-fn a_symlink_with_another_target_is_replaced(bench: &Bench) {
+fn a_symlink_with_another_target_is_replaced(bench: &TestBench) {
     bench.put_root();
     bench.put(&bench.symlink("link", "old"));
     let entry = bench.symlink("link", "new");
@@ -370,7 +370,7 @@ fn a_symlink_with_another_target_is_replaced(bench: &Bench) {
     assert_eq!(bench.there("link").kind, entry.kind);
 }
 
-fn a_fifo_is_made(bench: &Bench) {
+fn a_fifo_is_made(bench: &TestBench) {
     bench.put_root();
     let entry = Arc::new(bench.entry("pipe", EntryKind::Fifo, 0));
     assert_eq!(offer(&*bench.sink(), &entry), Ok(Answer::Made(Changes::NEW)));
@@ -378,13 +378,13 @@ fn a_fifo_is_made(bench: &Bench) {
     assert_eq!(offer(&*bench.sink(), &entry), Ok(Answer::Same));
 }
 
-fn a_directory_replaces_a_file(bench: &Bench) {
+fn a_directory_replaces_a_file(bench: &TestBench) {
     bench.put_files(&[("name", 5)]);
     assert_eq!(offer(&*bench.sink(), &bench.dir("name")), Ok(Answer::Made(Changes::NONE)));
     assert!(bench.there("name").is_dir());
 }
 
-fn a_file_replaces_an_empty_directory(bench: &Bench) {
+fn a_file_replaces_an_empty_directory(bench: &TestBench) {
     bench.put_root();
     bench.put(&bench.dir("name"));
     let (sink, entry) = (bench.sink(), bench.file("name", 5));
@@ -394,7 +394,7 @@ fn a_file_replaces_an_empty_directory(bench: &Bench) {
     assert_eq!(bench.content("name"), bytes("name", 5));
 }
 
-fn a_file_replaces_a_symlink_and_not_its_target(bench: &Bench) {
+fn a_file_replaces_a_symlink_and_not_its_target(bench: &TestBench) {
     bench.put_files(&[("target", 9)]);
     bench.put(&bench.symlink("name", "target"));
     let (sink, entry) = (bench.sink(), bench.file("name", 5));
@@ -404,14 +404,14 @@ fn a_file_replaces_a_symlink_and_not_its_target(bench: &Bench) {
     assert_eq!(bench.content("target"), bytes("target", 9));
 }
 
-fn a_symlink_replaces_a_file(bench: &Bench) {
+fn a_symlink_replaces_a_file(bench: &TestBench) {
     bench.put_files(&[("name", 9)]);
     let entry = bench.symlink("name", "target");
     assert_eq!(offer(&*bench.sink(), &entry), Ok(Answer::Made(Changes::NONE)));
     assert_eq!(bench.there("name").kind, entry.kind);
 }
 
-fn a_directory_that_is_not_empty_is_not_replaced(bench: &Bench) {
+fn a_directory_that_is_not_empty_is_not_replaced(bench: &TestBench) {
     bench.put_files(&[("name/inside", 9)]);
     let mut entries = vec![bench.file("name", 5), bench.file("name", 5_000_000)];
     if bench.keeps.symlinks {
@@ -424,7 +424,7 @@ fn a_directory_that_is_not_empty_is_not_replaced(bench: &Bench) {
     assert_eq!(bench.content("name/inside"), bytes("name/inside", 9));
 }
 
-fn answers_come_in_the_order_of_the_offers(bench: &Bench) {
+fn answers_come_in_the_order_of_the_offers(bench: &TestBench) {
     bench.put_root();
     (0..300).step_by(3).for_each(|number| bench.put(&bench.file(format!("f{number}"), number)));
     let entries = (0..300).map(|number| bench.file(format!("f{number}"), number));
@@ -436,12 +436,12 @@ fn answers_come_in_the_order_of_the_offers(bench: &Bench) {
     }
 }
 
-fn no_offers_have_no_answers(bench: &Bench) {
+fn no_offers_have_no_answers(bench: &TestBench) {
     bench.put_root();
     assert_eq!(bench.sink().offer(&[]).unwrap(), []);
 }
 
-fn an_offer_may_be_repeated(bench: &Bench) {
+fn an_offer_may_be_repeated(bench: &TestBench) {
     bench.put_root();
     let sink = bench.sink();
     let entry = bench.file("file", 500);
@@ -451,7 +451,7 @@ fn an_offer_may_be_repeated(bench: &Bench) {
     assert_eq!(bench.content("file"), bytes("file", 500));
 }
 
-fn an_entry_that_no_file_system_can_have_is_refused(bench: &Bench) {
+fn an_entry_that_no_file_system_can_have_is_refused(bench: &TestBench) {
     bench.put_root();
     let good = bench.file("file", 5);
     let odd = haul_core::Timestamp { sec: 0, nsec: 1_000_000_000 };

@@ -8,13 +8,13 @@ use haul_core::{
     SLICE_LEN, Sink, SinkOptions, Slice, SliceData,
 };
 
-use super::bench::{Bench, offer};
-use super::case::{Case, cases};
+use super::bench::{TestBench, offer};
+use super::case::{ConformanceCase, cases};
 use super::content::{batch_of, bytes, path, prove, slice_of, write_one};
 
 const LEN: usize = 4 * SLICE_LEN as usize + 5;
 
-pub(super) const CASES: &[Case] = cases![
+pub(super) const CASES: &[ConformanceCase] = cases![
     a_stream_of_unknown_length_is_a_file_once_its_end_is_written,
     a_stream_that_ends_with_a_slice_is_whole,
     a_short_stream_is_a_small_file,
@@ -27,7 +27,7 @@ pub(super) const CASES: &[Case] = cases![
 ];
 
 /// The options of a sink for streams.
-fn open(bench: &Bench) -> Arc<dyn Sink> {
+fn open(bench: &TestBench) -> Arc<dyn Sink> {
     bench.sink_with(&SinkOptions {
         compare: Compare::Checksum,
         preserve: Preserve::NOTHING,
@@ -40,7 +40,7 @@ fn stream(len: u64) -> Arc<Entry> {
 }
 
 /// A sink that has been offered the stream; `None` if the end has no streams.
-fn begun(bench: &Bench) -> Option<Arc<dyn Sink>> {
+fn begun(bench: &TestBench) -> Option<Arc<dyn Sink>> {
     bench.put_root();
     let sink = open(bench);
     if !sink.caps().growing {
@@ -54,12 +54,12 @@ fn begun(bench: &Bench) -> Option<Arc<dyn Sink>> {
 }
 
 /// A slice of the stream while its length is not known.
-fn growing(bench: &Bench, index: u32, content: &[u8]) -> BatchData {
+fn growing(bench: &TestBench, index: u32, content: &[u8]) -> BatchData {
     slice_of(&bench.pool, &stream(GROWING), index, content)
 }
 
 /// The last slice, with the length.
-fn end(bench: &Bench, content: &[u8]) -> BatchData {
+fn end(bench: &TestBench, content: &[u8]) -> BatchData {
     let entry = stream(content.len() as u64);
     slice_of(&bench.pool, &entry, haul_core::digest::slice_count(entry.len) - 1, content)
 }
@@ -79,7 +79,7 @@ fn committed(content: &[u8]) -> Result<Outcome> {
     Ok(Outcome::Committed(Some(Digest::of(content))))
 }
 
-fn a_stream_of_unknown_length_is_a_file_once_its_end_is_written(bench: &Bench) {
+fn a_stream_of_unknown_length_is_a_file_once_its_end_is_written(bench: &TestBench) {
     let Some(sink) = begun(bench) else { return };
     let content = bytes("stream", LEN);
     for index in [2, 0, 3, 1, 2] {
@@ -95,7 +95,7 @@ fn a_stream_of_unknown_length_is_a_file_once_its_end_is_written(bench: &Bench) {
     assert!(matches!(answer, Ok(Answer::Same | Answer::Updated(_))), "{answer:?}");
 }
 
-fn a_stream_that_ends_with_a_slice_is_whole(bench: &Bench) {
+fn a_stream_that_ends_with_a_slice_is_whole(bench: &TestBench) {
     for slices in [2, 4] {
         let Some(sink) = begun(bench) else { return };
         let content = bytes("stream", slices * SLICE_LEN as usize);
@@ -107,7 +107,7 @@ fn a_stream_that_ends_with_a_slice_is_whole(bench: &Bench) {
     }
 }
 
-fn a_short_stream_is_a_small_file(bench: &Bench) {
+fn a_short_stream_is_a_small_file(bench: &TestBench) {
     for len in [0, 1, SLICE_LEN as usize] {
         let Some(sink) = begun(bench) else { return };
         let content = bytes("stream", len);
@@ -118,7 +118,7 @@ fn a_short_stream_is_a_small_file(bench: &Bench) {
     }
 }
 
-fn a_stream_without_an_end_has_no_name_and_a_discarded_one_leaves_nothing(bench: &Bench) {
+fn a_stream_without_an_end_has_no_name_and_a_discarded_one_leaves_nothing(bench: &TestBench) {
     bench.put_files(&[("stream", 1000)]);
     let Some(sink) = begun(bench) else { return };
     let content = bytes("other", LEN);
@@ -133,7 +133,7 @@ fn a_stream_without_an_end_has_no_name_and_a_discarded_one_leaves_nothing(bench:
 }
 
 /// Writes slices 0, 1 and 3; the sink is then dropped as by an interruption.
-fn interrupted(bench: &Bench, content: &[u8]) -> bool {
+fn interrupted(bench: &TestBench, content: &[u8]) -> bool {
     let Some(sink) = begun(bench) else { return false };
     for index in [0, 1, 3] {
         assert_eq!(write_one(&*sink, growing(bench, index, content)), Ok(Outcome::Stored));
@@ -141,7 +141,7 @@ fn interrupted(bench: &Bench, content: &[u8]) -> bool {
     true
 }
 
-fn staged_slices_of_a_stream_count_only_if_they_are_the_same(bench: &Bench) {
+fn staged_slices_of_a_stream_count_only_if_they_are_the_same(bench: &TestBench) {
     let old = bytes("stream", LEN);
     let mut new = old.clone();
     new[SLICE_LEN as usize + 7] ^= 1;
@@ -163,7 +163,7 @@ fn staged_slices_of_a_stream_count_only_if_they_are_the_same(bench: &Bench) {
     assert!(bench.content("stream") == new);
 }
 
-fn a_later_sink_completes_the_file_of_an_earlier_one(bench: &Bench) {
+fn a_later_sink_completes_the_file_of_an_earlier_one(bench: &TestBench) {
     // The process of the sink was started again within one put, which sends only the slices without an answer.
     let content = bytes("stream", LEN);
     if !interrupted(bench, &content) {
@@ -179,7 +179,7 @@ fn a_later_sink_completes_the_file_of_an_earlier_one(bench: &Bench) {
     assert!(bench.content("stream") == content);
 }
 
-fn a_shorter_stream_leaves_nothing_of_a_longer_one(bench: &Bench) {
+fn a_shorter_stream_leaves_nothing_of_a_longer_one(bench: &TestBench) {
     if !interrupted(bench, &bytes("stream", LEN)) {
         return;
     }
@@ -190,7 +190,7 @@ fn a_shorter_stream_leaves_nothing_of_a_longer_one(bench: &Bench) {
     assert!(bench.content("stream") == content);
 }
 
-fn a_stream_does_not_grow_beyond_its_end(bench: &Bench) {
+fn a_stream_does_not_grow_beyond_its_end(bench: &TestBench) {
     let Some(sink) = begun(bench) else { return };
     let content = bytes("stream", LEN);
     // The end comes first, so that slices are missing.
@@ -204,7 +204,7 @@ fn a_stream_does_not_grow_beyond_its_end(bench: &Bench) {
     assert!(!matches!(other, Ok(Outcome::Committed(_))), "{other:?}");
 }
 
-fn a_length_that_somebody_made_up_is_refused(bench: &Bench) {
+fn a_length_that_somebody_made_up_is_refused(bench: &TestBench) {
     bench.put_root();
     let sink = open(bench);
     let file = Arc::new(Entry { len: GROWING, ..(*bench.file("stream", 5)).clone() });

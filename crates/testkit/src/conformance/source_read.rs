@@ -9,14 +9,14 @@ use haul_core::{
     Batch, Digest, Entry, EntryKind, ErrorKind, FileTree, PageHashes, SLICE_LEN, Slice, SliceData,
 };
 
-use super::bench::Bench;
-use super::case::{Case, cases};
+use super::bench::TestBench;
+use super::case::{ConformanceCase, cases};
 use super::content::{batch_of, bytes, part, path, prove, read_all, read_slice};
 
 /// Two slices and a bit.
 const LARGE: usize = 2 * SLICE_LEN as usize + 777;
 
-pub(super) const CASES: &[Case] = cases![
+pub(super) const CASES: &[ConformanceCase] = cases![
     small_files_are_read_in_the_order_of_the_batch,
     an_empty_file_has_one_empty_slice,
     files_of_exactly_one_slice_and_one_byte_more,
@@ -42,7 +42,7 @@ pub(super) const CASES: &[Case] = cases![
     reading_gives_its_buffers_back,
 ];
 
-fn small_files_are_read_in_the_order_of_the_batch(bench: &Bench) {
+fn small_files_are_read_in_the_order_of_the_batch(bench: &TestBench) {
     let names: Vec<String> = (0..60).map(|number| format!("dir{}/file{number}", number % 3)).collect();
     let files: Vec<(&str, usize)> =
         names.iter().map(String::as_str).zip(names.iter().enumerate().map(|(at, _)| at * 37)).collect();
@@ -61,7 +61,7 @@ fn small_files_are_read_in_the_order_of_the_batch(bench: &Bench) {
     }
 }
 
-fn an_empty_file_has_one_empty_slice(bench: &Bench) {
+fn an_empty_file_has_one_empty_slice(bench: &TestBench) {
     bench.put_files(&[("empty", 0)]);
     let source = bench.source();
     let entry = bench.seen(&*source, "empty");
@@ -70,7 +70,7 @@ fn an_empty_file_has_one_empty_slice(bench: &Bench) {
     assert_eq!(read.value.0, Digest::of(b"").0);
 }
 
-fn files_of_exactly_one_slice_and_one_byte_more(bench: &Bench) {
+fn files_of_exactly_one_slice_and_one_byte_more(bench: &TestBench) {
     let one = SLICE_LEN as usize;
     bench.put_files(&[("one", one), ("more", one + 1), ("less", one - 1)]);
     let source = bench.source();
@@ -80,7 +80,7 @@ fn files_of_exactly_one_slice_and_one_byte_more(bench: &Bench) {
     }
 }
 
-fn slices_are_read_in_any_order(bench: &Bench) {
+fn slices_are_read_in_any_order(bench: &TestBench) {
     bench.put_files(&[("large", LARGE)]);
     let (source, content) = (bench.source(), bytes("large", LARGE));
     let entry = bench.seen(&*source, "large");
@@ -93,7 +93,7 @@ fn slices_are_read_in_any_order(bench: &Bench) {
     }
 }
 
-fn slices_prove_the_digest_of_the_file(bench: &Bench) {
+fn slices_prove_the_digest_of_the_file(bench: &TestBench) {
     bench.put_files(&[("large", LARGE)]);
     let source = bench.source();
     let entry = bench.seen(&*source, "large");
@@ -105,7 +105,7 @@ fn slices_prove_the_digest_of_the_file(bench: &Bench) {
 }
 
 /// Only of a source that says that it reads parts.
-fn parts_prove_their_slice(bench: &Bench) {
+fn parts_prove_their_slice(bench: &TestBench) {
     bench.put_files(&[("large", LARGE)]);
     let source = bench.source();
     if !source.caps().parts {
@@ -127,7 +127,7 @@ fn parts_prove_their_slice(bench: &Bench) {
 }
 
 /// A file of three slices: data in the first one alone.
-fn with_holes(bench: &Bench) -> Vec<u8> {
+fn with_holes(bench: &TestBench) -> Vec<u8> {
     let mut content = vec![0; 3 * SLICE_LEN as usize];
     content[65536..131_072].copy_from_slice(&bytes("holes", 65536));
     bench.put_root();
@@ -136,7 +136,7 @@ fn with_holes(bench: &Bench) -> Vec<u8> {
     content
 }
 
-fn holes_are_not_read(bench: &Bench) {
+fn holes_are_not_read(bench: &TestBench) {
     let content = with_holes(bench);
     let source = bench.source();
     let entry = bench.seen(&*source, "holes");
@@ -147,7 +147,7 @@ fn holes_are_not_read(bench: &Bench) {
     assert!(found == content[..SLICE_LEN as usize]);
 }
 
-fn a_hole_at_the_end_is_proved(bench: &Bench) {
+fn a_hole_at_the_end_is_proved(bench: &TestBench) {
     let content = with_holes(bench);
     let source = bench.source();
     let entry = bench.seen(&*source, "holes");
@@ -161,7 +161,7 @@ fn a_hole_at_the_end_is_proved(bench: &Bench) {
 }
 
 /// Reads a batch of `good` and of `changed`, which was looked up before; only the second may fail.
-fn fails(bench: &Bench, change: impl FnOnce(&Entry)) -> ErrorKind {
+fn fails(bench: &TestBench, change: impl FnOnce(&Entry)) -> ErrorKind {
     bench.put_files(&[("good", 100), ("changed", 200)]);
     let source = bench.source();
     let entries = vec![bench.seen(&*source, "changed"), bench.seen(&*source, "good")];
@@ -174,28 +174,28 @@ fn fails(bench: &Bench, change: impl FnOnce(&Entry)) -> ErrorKind {
     data.slices[0].as_ref().expect_err("the changed file fails").kind()
 }
 
-fn a_missing_file_fails_alone(bench: &Bench) {
+fn a_missing_file_fails_alone(bench: &TestBench) {
     let kind = fails(bench, |_| bench.world().remove(&path("changed")));
     assert!(matches!(kind, ErrorKind::NotFound | ErrorKind::SourceChanged), "{kind:?}");
 }
 
-fn a_file_that_grew_has_changed(bench: &Bench) {
+fn a_file_that_grew_has_changed(bench: &TestBench) {
     let kind = fails(bench, |_| bench.put(&bench.file("changed", 300)));
     assert_eq!(kind, ErrorKind::SourceChanged);
 }
 
-fn a_file_that_shrank_has_changed(bench: &Bench) {
+fn a_file_that_shrank_has_changed(bench: &TestBench) {
     let kind = fails(bench, |_| bench.put(&bench.file("changed", 10)));
     assert_eq!(kind, ErrorKind::SourceChanged);
 }
 
-fn a_file_with_another_time_has_changed(bench: &Bench) {
+fn a_file_with_another_time_has_changed(bench: &TestBench) {
     let mtime = bench.time(1);
     let kind = fails(bench, |_| bench.put(&Entry { mtime, ..(*bench.file("changed", 200)).clone() }));
     assert_eq!(kind, ErrorKind::SourceChanged);
 }
 
-fn a_replaced_file_has_changed(bench: &Bench) {
+fn a_replaced_file_has_changed(bench: &TestBench) {
     let kind = fails(bench, |_| {
         // The old inode stays in use, so that the new file has another one.
         bench.world().link(&path("kept"), &path("changed"));
@@ -205,7 +205,7 @@ fn a_replaced_file_has_changed(bench: &Bench) {
     assert_eq!(kind, ErrorKind::SourceChanged);
 }
 
-fn a_directory_in_the_place_of_a_file_fails(bench: &Bench) {
+fn a_directory_in_the_place_of_a_file_fails(bench: &TestBench) {
     let kind = fails(bench, |_| {
         bench.world().remove(&path("changed"));
         bench.put(&bench.dir("changed"));
@@ -214,7 +214,7 @@ fn a_directory_in_the_place_of_a_file_fails(bench: &Bench) {
     assert!(matches!(kind, ErrorKind::SourceChanged | ErrorKind::Io | ErrorKind::NotFound), "{kind:?}");
 }
 
-fn a_symlink_in_the_place_of_a_file_is_not_followed(bench: &Bench) {
+fn a_symlink_in_the_place_of_a_file_is_not_followed(bench: &TestBench) {
     let kind = fails(bench, |_| {
         bench.world().remove(&path("changed"));
         bench.put(&bench.symlink("changed", "good"));
@@ -222,7 +222,7 @@ fn a_symlink_in_the_place_of_a_file_is_not_followed(bench: &Bench) {
     assert_eq!(kind, ErrorKind::SourceChanged);
 }
 
-fn a_slice_beyond_the_end_has_no_content(bench: &Bench) {
+fn a_slice_beyond_the_end_has_no_content(bench: &TestBench) {
     bench.put_files(&[("large", LARGE)]);
     let source = bench.source();
     let entry = bench.seen(&*source, "large");
@@ -235,7 +235,7 @@ fn a_slice_beyond_the_end_has_no_content(bench: &Bench) {
     assert!(read_slice(&*source, &entry, Slice::whole(0, 2)).is_ok(), "the source goes on");
 }
 
-fn a_file_read_twice_is_the_same(bench: &Bench) {
+fn a_file_read_twice_is_the_same(bench: &TestBench) {
     bench.put_files(&[("file", 30_000)]);
     let source = bench.source();
     let entry = bench.seen(&*source, "file");
@@ -244,7 +244,7 @@ fn a_file_read_twice_is_the_same(bench: &Bench) {
     assert!(first.1 == bytes("file", 30_000));
 }
 
-fn odd_names_are_read(bench: &Bench) {
+fn odd_names_are_read(bench: &TestBench) {
     bench.put_root();
     let long = "n".repeat(255);
     let names = [&b"new\nline"[..], b"\xff\xfe", b" ", b"back\\slash", long.as_bytes(), b"dir /-x"];
@@ -255,7 +255,7 @@ fn odd_names_are_read(bench: &Bench) {
     }
 }
 
-fn read_changed_without_pages_is_read(bench: &Bench) {
+fn read_changed_without_pages_is_read(bench: &TestBench) {
     bench.put_files(&[("large", LARGE)]);
     let source = bench.source();
     let batch = batch_of(&bench.seen(&*source, "large"), [Slice::whole(0, 1)]);
@@ -265,7 +265,7 @@ fn read_changed_without_pages_is_read(bench: &Bench) {
     assert!(plain.content.bytes() == changed.content.bytes());
 }
 
-fn digests_are_those_of_the_files(bench: &Bench) {
+fn digests_are_those_of_the_files(bench: &TestBench) {
     let files = [("empty", 0), ("small", 1000), ("large", LARGE)];
     bench.put_files(&files);
     let digests = bench.source().digest(&files.map(|(name, _)| path(name))).unwrap();
@@ -274,14 +274,14 @@ fn digests_are_those_of_the_files(bench: &Bench) {
     }
 }
 
-fn a_digest_of_a_missing_file_fails_alone(bench: &Bench) {
+fn a_digest_of_a_missing_file_fails_alone(bench: &TestBench) {
     bench.put_files(&[("small", 1000)]);
     let digests = bench.source().digest(&["gone", "small"].map(path)).unwrap();
     assert_eq!(digests[0].as_ref().unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(digests[1], Ok(Digest::of(&bytes("small", 1000))));
 }
 
-fn many_threads_read(bench: &Bench) {
+fn many_threads_read(bench: &TestBench) {
     bench.put_files(&[("large", LARGE), ("small", 1000)]);
     let source = bench.source();
     let (large, small) = (bench.seen(&*source, "large"), bench.seen(&*source, "small"));
@@ -303,7 +303,7 @@ fn many_threads_read(bench: &Bench) {
 
 /// Each read holds one buffer, and dropping its data gives that back: else this would wait for ever, as the ends are
 /// opened with pools of a few dozen.
-fn reading_gives_its_buffers_back(bench: &Bench) {
+fn reading_gives_its_buffers_back(bench: &TestBench) {
     bench.put_files(&[("file", 10)]);
     let source = bench.source();
     let entry = bench.seen(&*source, "file");

@@ -3,14 +3,14 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use haul_core::filter::{Format, Item, Merge, Prefixes, Rule, Rules};
+use haul_core::filter::{MergeRule, Prefixes, Rule, RuleFormat, RuleItem, Rules};
 use haul_core::{Entry, EntryKind, ErrorKind, RelPath, ScanOptions};
 
-use super::bench::Bench;
-use super::case::{Case, cases};
+use super::bench::TestBench;
+use super::case::{ConformanceCase, cases};
 use super::content::{path, scan};
 
-pub(super) const CASES: &[Case] = cases![
+pub(super) const CASES: &[ConformanceCase] = cases![
     the_root_is_a_directory if empty_dirs,
     the_root_is_a_file if file_roots,
     a_missing_root_is_none,
@@ -51,13 +51,13 @@ pub(super) const CASES: &[Case] = cases![
     holds_agrees_with_lookup,
 ];
 
-fn the_root_is_a_directory(bench: &Bench) {
+fn the_root_is_a_directory(bench: &TestBench) {
     bench.put_root();
     let root = bench.source().root().unwrap().expect("there is a root");
     assert!(root.is_dir() && root.path.is_root(), "{root:?}");
 }
 
-fn the_root_is_a_file(bench: &Bench) {
+fn the_root_is_a_file(bench: &TestBench) {
     bench.put(&bench.file("", 12));
     let source = bench.source();
     let root = source.root().unwrap().expect("there is a root");
@@ -66,11 +66,11 @@ fn the_root_is_a_file(bench: &Bench) {
     assert_eq!(found.paths(), [RelPath::root()]);
 }
 
-fn a_missing_root_is_none(bench: &Bench) {
+fn a_missing_root_is_none(bench: &TestBench) {
     assert_eq!(bench.source().root().unwrap(), None);
 }
 
-fn a_scan_of_a_missing_root_names_it(bench: &Bench) {
+fn a_scan_of_a_missing_root_names_it(bench: &TestBench) {
     let found = scan(&*bench.source(), &ScanOptions::default());
     let mut kinds: Vec<ErrorKind> = found.all.errors.iter().map(|failure| failure.error.kind()).collect();
     kinds.extend(found.result.err().map(|error| error.kind()));
@@ -78,19 +78,19 @@ fn a_scan_of_a_missing_root_names_it(bench: &Bench) {
     assert_eq!(found.all.entries, []);
 }
 
-fn a_scan_of_an_empty_directory_finds_only_the_root(bench: &Bench) {
+fn a_scan_of_an_empty_directory_finds_only_the_root(bench: &TestBench) {
     bench.put_root();
     let found = scan(&*bench.source(), &ScanOptions::default()).whole();
     assert_eq!(found.paths(), [RelPath::root()]);
 }
 
-fn a_scan_reports_each_entry_once(bench: &Bench) {
+fn a_scan_reports_each_entry_once(bench: &TestBench) {
     bench.put_files(&[("a", 1), ("b/c", 2), ("b/d", 3), ("b/e/f", 0), ("g", 9)]);
     let found = scan(&*bench.source(), &ScanOptions::default()).whole();
     assert_eq!(found.below(), ["a", "b", "b/c", "b/d", "b/e", "b/e/f", "g"].map(path));
 }
 
-fn a_scan_reports_every_directory_on_the_way(bench: &Bench) {
+fn a_scan_reports_every_directory_on_the_way(bench: &TestBench) {
     bench.put_files(&[("x/y/z/file", 3)]);
     let found = scan(&*bench.source(), &ScanOptions::default()).whole();
     for dir in ["x", "x/y", "x/y/z"] {
@@ -98,7 +98,7 @@ fn a_scan_reports_every_directory_on_the_way(bench: &Bench) {
     }
 }
 
-fn a_scan_reports_kinds_and_lengths(bench: &Bench) {
+fn a_scan_reports_kinds_and_lengths(bench: &TestBench) {
     bench.put_files(&[("empty", 0), ("one", 1), ("block", 4096), ("large", 5_000_000)]);
     bench.put(&bench.dir("dir"));
     let found = scan(&*bench.source(), &ScanOptions::default()).whole();
@@ -109,7 +109,7 @@ fn a_scan_reports_kinds_and_lengths(bench: &Bench) {
     assert!(found.entry("dir").is_dir() && found.entry("dir").len == 0);
 }
 
-fn a_scan_reports_file_times(bench: &Bench) {
+fn a_scan_reports_file_times(bench: &TestBench) {
     bench.put_root();
     for number in 1..4 {
         let mtime = bench.time(number);
@@ -121,7 +121,7 @@ fn a_scan_reports_file_times(bench: &Bench) {
     }
 }
 
-fn a_scan_reports_directory_times(bench: &Bench) {
+fn a_scan_reports_directory_times(bench: &TestBench) {
     bench.put_root();
     let mtime = bench.time(5);
     bench.put(&Entry { mtime, ..(*bench.dir("dir")).clone() });
@@ -129,7 +129,7 @@ fn a_scan_reports_directory_times(bench: &Bench) {
     assert_eq!(found.entry("dir").mtime, mtime);
 }
 
-fn a_scan_reports_modes(bench: &Bench) {
+fn a_scan_reports_modes(bench: &TestBench) {
     bench.put_root();
     for mode in [0o600, 0o755, 0o4711] {
         bench.put(&Entry { mode, ..(*bench.file(format!("{mode:o}"), 1)).clone() });
@@ -140,7 +140,7 @@ fn a_scan_reports_modes(bench: &Bench) {
     }
 }
 
-fn a_scan_reports_xattrs(bench: &Bench) {
+fn a_scan_reports_xattrs(bench: &TestBench) {
     bench.put_root();
     let entry = bench.with_xattr(&bench.file("file", 1));
     bench.put(&entry);
@@ -148,7 +148,7 @@ fn a_scan_reports_xattrs(bench: &Bench) {
     assert_eq!(found.entry("file").xattrs, entry.xattrs);
 }
 
-fn a_scan_reports_symlinks_and_does_not_follow_them(bench: &Bench) {
+fn a_scan_reports_symlinks_and_does_not_follow_them(bench: &TestBench) {
     bench.put_files(&[("dir/file", 1)]);
     for (name, to) in [("dangling", "nowhere"), ("absolute", "/etc"), ("inside", "dir")] {
         bench.put(&bench.symlink(name, to));
@@ -160,14 +160,14 @@ fn a_scan_reports_symlinks_and_does_not_follow_them(bench: &Bench) {
     }
 }
 
-fn a_scan_reports_fifos(bench: &Bench) {
+fn a_scan_reports_fifos(bench: &TestBench) {
     bench.put_root();
     bench.put(&bench.entry("pipe", EntryKind::Fifo, 0));
     let found = scan(&*bench.source(), &ScanOptions::default()).whole();
     assert_eq!(found.entry("pipe").kind, EntryKind::Fifo);
 }
 
-fn a_scan_reports_names_of_one_file_by_inode(bench: &Bench) {
+fn a_scan_reports_names_of_one_file_by_inode(bench: &TestBench) {
     bench.put_files(&[("one", 10), ("alone", 10)]);
     bench.world().link(&path("two"), &path("one"));
     let found = scan(&*bench.source(), &ScanOptions::default()).whole();
@@ -177,7 +177,7 @@ fn a_scan_reports_names_of_one_file_by_inode(bench: &Bench) {
     assert_eq!(found.entry("alone").nlink, 1);
 }
 
-fn a_scan_reports_sparse_files(bench: &Bench) {
+fn a_scan_reports_sparse_files(bench: &TestBench) {
     bench.put_root();
     let entry = Entry { allocated: 0, ..(*bench.file("holes", 1 << 20)).clone() };
     bench.world().put(&entry, &vec![0; 1 << 20]);
@@ -185,7 +185,7 @@ fn a_scan_reports_sparse_files(bench: &Bench) {
     assert!(found.entry("holes").is_sparse(), "{:?}", found.entry("holes"));
 }
 
-fn a_scan_reports_odd_names(bench: &Bench) {
+fn a_scan_reports_odd_names(bench: &TestBench) {
     bench.put_root();
     let names = [
         &b"new\nline"[..],
@@ -211,14 +211,14 @@ fn a_scan_reports_odd_names(bench: &Bench) {
     }
 }
 
-fn a_scan_reports_names_of_255_bytes(bench: &Bench) {
+fn a_scan_reports_names_of_255_bytes(bench: &TestBench) {
     bench.put_root();
     let name = "n".repeat(255);
     bench.put(&bench.file(&name, 3));
     assert_eq!(scan(&*bench.source(), &ScanOptions::default()).whole().below(), [path(name)]);
 }
 
-fn a_scan_reports_invalid_utf8(bench: &Bench) {
+fn a_scan_reports_invalid_utf8(bench: &TestBench) {
     bench.put_root();
     let names = [&b"\xff\xfe"[..], b"half\xc3", b"\x01\x7f"];
     for name in names {
@@ -229,7 +229,7 @@ fn a_scan_reports_invalid_utf8(bench: &Bench) {
     assert_eq!(scan(&*bench.source(), &ScanOptions::default()).whole().below(), expected);
 }
 
-fn a_scan_reports_deep_trees(bench: &Bench) {
+fn a_scan_reports_deep_trees(bench: &TestBench) {
     let deep = "d/".repeat(60) + "file";
     bench.put_files(&[(&deep, 1)]);
     let found = scan(&*bench.source(), &ScanOptions::default()).whole();
@@ -237,7 +237,7 @@ fn a_scan_reports_deep_trees(bench: &Bench) {
     assert!(found.entry(&deep).is_file());
 }
 
-fn a_scan_reports_many_entries(bench: &Bench) {
+fn a_scan_reports_many_entries(bench: &TestBench) {
     bench.put_root();
     let expected: Vec<RelPath> = (0..1200).map(|number| path(format!("file{number:05}"))).collect();
     for name in &expected {
@@ -246,7 +246,7 @@ fn a_scan_reports_many_entries(bench: &Bench) {
     assert!(scan(&*bench.source(), &ScanOptions::default()).whole().below() == expected);
 }
 
-fn a_scan_expects_about_as_many_entries_as_there_are(bench: &Bench) {
+fn a_scan_expects_about_as_many_entries_as_there_are(bench: &TestBench) {
     bench.put_root();
     for number in 0..1200 {
         bench.put(&bench.file(format!("dir{}/file{number}", number / 100), 0));
@@ -264,7 +264,7 @@ fn a_scan_expects_about_as_many_entries_as_there_are(bench: &Bench) {
     assert!(result.is_ok() && expected <= found * 2, "{result:?} {found} {expected}");
 }
 
-fn two_scans_agree(bench: &Bench) {
+fn two_scans_agree(bench: &TestBench) {
     bench.put_files(&[("a", 1), ("b/c", 2)]);
     let source = bench.source();
     let scanned = || {
@@ -276,7 +276,7 @@ fn two_scans_agree(bench: &Bench) {
     assert_eq!(scanned(), scanned());
 }
 
-fn break_ends_a_scan(bench: &Bench) {
+fn break_ends_a_scan(bench: &TestBench) {
     let names: Vec<String> = (0..2000).map(|number| format!("dir{}/file{number}", number % 40)).collect();
     bench.put_root();
     names.iter().take(400).for_each(|name| bench.put(&bench.file(name, 0)));
@@ -289,7 +289,7 @@ fn break_ends_a_scan(bench: &Bench) {
     assert!(result.is_ok() && visits.load(Ordering::Relaxed) <= 64, "{result:?} {visits:?}");
 }
 
-fn a_rule_excludes_a_directory_with_all_below_it(bench: &Bench) {
+fn a_rule_excludes_a_directory_with_all_below_it(bench: &TestBench) {
     bench.put_files(&[("keep/file", 1), ("tmp/one", 1), ("tmp/two", 1), ("keep/tmp", 1)]);
     let options = ScanOptions { rules: vec![Rule::exclude("/tmp")].into(), ..ScanOptions::default() };
     let found = scan(&*bench.source(), &options).whole();
@@ -298,7 +298,7 @@ fn a_rule_excludes_a_directory_with_all_below_it(bench: &Bench) {
     assert_eq!(found.all.left_out, []);
 }
 
-fn the_first_matching_rule_decides(bench: &Bench) {
+fn the_first_matching_rule_decides(bench: &TestBench) {
     bench.put_files(&[("a.c", 1), ("a.o", 1), ("dir/b.c", 1), ("dir/b.o", 1)]);
     let rules = vec![Rule::include("*.c"), Rule::include("*/"), Rule::exclude("*")];
     let options = ScanOptions { rules: rules.into(), ..ScanOptions::default() };
@@ -307,7 +307,7 @@ fn the_first_matching_rule_decides(bench: &Bench) {
     assert_eq!(found.all.excluded, 2);
 }
 
-fn a_scan_ends_at_its_depth(bench: &Bench) {
+fn a_scan_ends_at_its_depth(bench: &TestBench) {
     bench.put_files(&[("a", 1), ("b/c", 2), ("b/d/e", 3), ("b/d/f/g", 0), ("h/i", 9)]);
     let source = bench.source();
     let at = |depth| {
@@ -320,7 +320,7 @@ fn a_scan_ends_at_its_depth(bench: &Bench) {
     assert_eq!(at(9), scan(&*source, &ScanOptions::default()).whole().below());
 }
 
-fn excluded_paths_are_reported_on_request(bench: &Bench) {
+fn excluded_paths_are_reported_on_request(bench: &TestBench) {
     bench.put_files(&[("a.c", 1), ("a.o", 1), ("dir/b.o", 1)]);
     let rules = vec![Rule::exclude("*.o")];
     let options = ScanOptions { rules: rules.into(), tells_left_out: true, ..ScanOptions::default() };
@@ -332,12 +332,12 @@ fn excluded_paths_are_reported_on_request(bench: &Bench) {
 
 /// A rule of a run that names a file of rules.
 fn merging(file: &str) -> Rules {
-    let format = Format::new(Prefixes::Rules);
-    let merge = Merge { file: file.into(), format, is_private: false, excludes_itself: false, tag: None };
-    Rules { items: vec![Item::DirMerge(merge)], ..Rules::default() }
+    let format = RuleFormat::new(Prefixes::Rules);
+    let merge = MergeRule { file: file.into(), format, is_private: false, excludes_itself: false, tag: None };
+    Rules { items: vec![RuleItem::DirMerge(merge)], ..Rules::default() }
 }
 
-fn directories_bring_their_own_rules(bench: &Bench) {
+fn directories_bring_their_own_rules(bench: &TestBench) {
     bench.put_root();
     for (name, text) in [("dir/.f", "- *.o\n- /x\n"), ("dir/sub/.f", "+ keep.o\n"), ("bad/.g", "nonsense\n")]
     {
@@ -360,7 +360,7 @@ fn directories_bring_their_own_rules(bench: &Bench) {
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Usage);
 }
 
-fn sizes_limit_a_scan(bench: &Bench) {
+fn sizes_limit_a_scan(bench: &TestBench) {
     bench.put_files(&[("s0", 0), ("s10", 10), ("s20", 20), ("s30", 30), ("dir/s5", 5)]);
     let options = ScanOptions { min_size: Some(10), max_size: Some(20), ..ScanOptions::default() };
     let found = scan(&*bench.source(), &options).whole();
@@ -368,7 +368,7 @@ fn sizes_limit_a_scan(bench: &Bench) {
     assert_eq!(found.all.excluded, 3);
 }
 
-fn ages_limit_a_scan(bench: &Bench) {
+fn ages_limit_a_scan(bench: &TestBench) {
     bench.put_root();
     for (number, name) in ["a", "b", "c", "d", "dir/e"].into_iter().enumerate() {
         let file = bench.file(name, 3);
@@ -384,14 +384,14 @@ fn ages_limit_a_scan(bench: &Bench) {
     assert_eq!(found.all.excluded, 3);
 }
 
-fn a_scan_begins_at_its_starts(bench: &Bench) {
+fn a_scan_begins_at_its_starts(bench: &TestBench) {
     bench.put_files(&[("a/b/one", 1), ("a/b/two", 1), ("a/c/three", 1), ("d/four", 1), ("five", 1)]);
     let starts = ["a/b", "five"].map(path).to_vec();
     let found = scan(&*bench.source(), &ScanOptions { starts, ..ScanOptions::default() }).whole();
     assert_eq!(found.below(), ["a", "a/b", "a/b/one", "a/b/two", "five"].map(path));
 }
 
-fn a_missing_start_is_named(bench: &Bench) {
+fn a_missing_start_is_named(bench: &TestBench) {
     bench.put_files(&[("a/one", 1)]);
     let starts = ["a", "gone", "a/gone"].map(path).to_vec();
     let found = scan(&*bench.source(), &ScanOptions { starts, ..ScanOptions::default() });
@@ -403,7 +403,7 @@ fn a_missing_start_is_named(bench: &Bench) {
     assert_eq!(found.below(), ["a", "a/one"].map(path));
 }
 
-fn a_lookup_answers_in_order(bench: &Bench) {
+fn a_lookup_answers_in_order(bench: &TestBench) {
     bench.put_files(&[("a", 1), ("b/c", 2)]);
     let source = bench.source();
     let asked = ["b/c", "gone", "a", "b", "b/gone", "gone/deep", "a"].map(path);
@@ -414,14 +414,14 @@ fn a_lookup_answers_in_order(bench: &Bench) {
     assert_eq!(source.lookup(&[]).unwrap().len(), 0);
 }
 
-fn a_lookup_of_the_root(bench: &Bench) {
+fn a_lookup_of_the_root(bench: &TestBench) {
     bench.put_files(&[("a", 1)]);
     let source = bench.source();
     let root = source.lookup(&[RelPath::root()]).unwrap().remove(0).unwrap().expect("there is a root");
     assert!(root.is_dir() && root.path.is_root(), "{root:?}");
 }
 
-fn a_lookup_agrees_with_the_scan(bench: &Bench) {
+fn a_lookup_agrees_with_the_scan(bench: &TestBench) {
     bench.put_files(&[("a", 1), ("b/c", 2), ("b/d", 4_500_000)]);
     let source = bench.source();
     let found = scan(&*source, &ScanOptions::default()).whole();
@@ -431,12 +431,12 @@ fn a_lookup_agrees_with_the_scan(bench: &Bench) {
     }
 }
 
-fn a_lookup_below_a_file_is_none(bench: &Bench) {
+fn a_lookup_below_a_file_is_none(bench: &TestBench) {
     bench.put_files(&[("file", 1)]);
     assert_eq!(bench.source().lookup(&[path("file/x")]).unwrap(), [Ok(None)]);
 }
 
-fn holds_agrees_with_lookup(bench: &Bench) {
+fn holds_agrees_with_lookup(bench: &TestBench) {
     bench.put_files(&[("a", 1), ("b/c", 2)]);
     let asked = ["gone", "a", "b", "b/c", "b/gone"].map(path);
     let held: Vec<bool> = bench.source().holds(&asked).unwrap().into_iter().map(Result::unwrap).collect();

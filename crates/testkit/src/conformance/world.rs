@@ -218,7 +218,7 @@ impl World for OnDisk {
 }
 
 /// How a case opens a source.
-pub type OpenSource = Box<dyn Fn() -> Arc<dyn Source> + Send + Sync>;
+pub type SourceOpener = Box<dyn Fn() -> Arc<dyn Source> + Send + Sync>;
 /// How a case opens a sink.
 pub type OpenSink = Box<dyn Fn(&SinkOptions) -> Arc<dyn Sink> + Send + Sync>;
 
@@ -226,7 +226,7 @@ pub type OpenSink = Box<dyn Fn(&SinkOptions) -> Arc<dyn Sink> + Send + Sync>;
 /// no part in it.
 pub struct ThroughEnds {
     /// Opens a source.
-    pub source: OpenSource,
+    pub source: SourceOpener,
     /// Opens a sink.
     pub sink: OpenSink,
 }

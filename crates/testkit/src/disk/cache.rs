@@ -8,10 +8,10 @@ use crate::content::{self, Random};
 /// The unit in which unflushed writes are kept or lost.
 pub const BLOCK: usize = 4096;
 
-type Block = Arc<[u8; BLOCK]>;
+type DiskBlock = Arc<[u8; BLOCK]>;
 
 /// All blocks of a disk; `None` is zeros. A copy shares the blocks.
-pub(super) type Blocks = Vec<Option<Block>>;
+pub(super) type DiskBlocks = Vec<Option<DiskBlock>>;
 
 /// When the power is cut. Operations are counted from the call, the first is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,23 +140,23 @@ pub struct DiskCounts {
 
 /// The disk answers `EIO`: the power is off, or a fault says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Failed;
+pub(super) struct DiskFailed;
 
 #[derive(Debug)]
-pub(super) struct Cache {
-    current: Blocks,
-    durable: Blocks,
+pub(super) struct DiskCache {
+    current: DiskBlocks,
+    durable: DiskBlocks,
     /// Block writes since the last flush, in their order. A block may be there more than once.
-    unflushed: Vec<(usize, Block)>,
+    unflushed: Vec<(usize, DiskBlock)>,
     counts: DiskCounts,
     faults: Vec<DiskFault>,
     cut: Option<(Trigger, Keep)>,
     off: bool,
 }
 
-impl Cache {
+impl DiskCache {
     pub(super) fn new(bytes: u64) -> Self {
-        let blocks: Blocks = vec![None; usize::try_from(bytes).unwrap().div_ceil(BLOCK)];
+        let blocks: DiskBlocks = vec![None; usize::try_from(bytes).unwrap().div_ceil(BLOCK)];
         Self {
             current: blocks.clone(),
             durable: blocks,
@@ -194,21 +194,21 @@ impl Cache {
         self.cut = Some((trigger, keep));
     }
 
-    fn failing(&mut self, op: DiskOp, touched: &Range<u64>, data: &[u8]) -> Result<(), Failed> {
+    fn failing(&mut self, op: DiskOp, touched: &Range<u64>, data: &[u8]) -> Result<(), DiskFailed> {
         if self.off {
-            return Err(Failed);
+            return Err(DiskFailed);
         }
         // All are asked, so that each counts for itself.
         let struck =
             self.faults.iter_mut().filter_map(|fault| fault.strikes(op, touched, data).then_some(()));
         if struck.count() > 0 {
             self.counts.failed += 1;
-            return Err(Failed);
+            return Err(DiskFailed);
         }
         Ok(())
     }
 
-    pub(super) fn read(&mut self, offset: u64, len: usize) -> Result<Vec<u8>, Failed> {
+    pub(super) fn read(&mut self, offset: u64, len: usize) -> Result<Vec<u8>, DiskFailed> {
         let len = len.min(usize::try_from(self.len().saturating_sub(offset)).unwrap());
         self.failing(DiskOp::Read, &(offset..offset + len as u64), &[])?;
         self.counts.reads += 1;
@@ -221,8 +221,8 @@ impl Cache {
         Ok(data)
     }
 
-    pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Failed> {
-        let end = offset.checked_add(data.len() as u64).filter(|end| *end <= self.len()).ok_or(Failed)?;
+    pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), DiskFailed> {
+        let end = offset.checked_add(data.len() as u64).filter(|end| *end <= self.len()).ok_or(DiskFailed)?;
         self.failing(DiskOp::Write, &(offset..end), data)?;
         self.counts.writes += 1;
         for (block, within, range) in pieces(offset, data.len()) {
@@ -240,7 +240,7 @@ impl Cache {
         self.count_down(DiskOp::Write, data)
     }
 
-    pub(super) fn flush(&mut self) -> Result<(), Failed> {
+    pub(super) fn flush(&mut self) -> Result<(), DiskFailed> {
         self.failing(DiskOp::Flush, &(0..0), &[])?;
         self.counts.flushes += 1;
         self.count_down(DiskOp::Flush, &[])?;
@@ -251,7 +251,7 @@ impl Cache {
     }
 
     /// Cuts the power if this is the operation for it.
-    fn count_down(&mut self, op: DiskOp, data: &[u8]) -> Result<(), Failed> {
+    fn count_down(&mut self, op: DiskOp, data: &[u8]) -> Result<(), DiskFailed> {
         let Some((trigger, keep)) = &mut self.cut else { return Ok(()) };
         let left = match trigger {
             Trigger::Write(left) if op == DiskOp::Write => left,
@@ -265,10 +265,10 @@ impl Cache {
         }
         let keep = *keep;
         self.cut_now(keep);
-        Err(Failed)
+        Err(DiskFailed)
     }
 
-    /// Cuts the power: from now on everything fails, till [`Cache::power_on`].
+    /// Cuts the power: from now on everything fails, till [`DiskCache::power_on`].
     pub(super) fn cut_now(&mut self, keep: Keep) {
         if self.off {
             return;
@@ -293,12 +293,12 @@ impl Cache {
     }
 
     /// All that is written, flushed or not.
-    pub(super) fn snapshot(&self) -> Blocks {
+    pub(super) fn snapshot(&self) -> DiskBlocks {
         self.current.clone()
     }
 
-    /// Puts back the blocks of a [`Cache::snapshot`], durably.
-    pub(super) fn restore(&mut self, blocks: &Blocks) {
+    /// Puts back the blocks of a [`DiskCache::snapshot`], durably.
+    pub(super) fn restore(&mut self, blocks: &DiskBlocks) {
         self.durable.clone_from(blocks);
         self.current.clone_from(blocks);
         self.unflushed.clear();
@@ -308,9 +308,9 @@ impl Cache {
 }
 
 /// Says of a block write, by its number and content, whether it survives.
-type Chooser = dyn FnMut(usize, &[u8]) -> bool;
+type SurvivalChooser = dyn FnMut(usize, &[u8]) -> bool;
 
-fn chooser(keep: Keep) -> Box<Chooser> {
+fn chooser(keep: Keep) -> Box<SurvivalChooser> {
     match keep {
         Keep::None => Box::new(|_, _| false),
         Keep::All => Box::new(|_, _| true),

@@ -10,7 +10,7 @@ use fuser::{
     Request, TimeOrNow, WriteFlags,
 };
 
-use super::cache::{BLOCK, Cache, Failed};
+use super::cache::{BLOCK, DiskCache, DiskFailed};
 
 /// The name of the file.
 pub(super) const NAME: &str = "image";
@@ -21,10 +21,10 @@ const FILE: INodeNo = INodeNo(2);
 const FOREVER: Duration = Duration::from_secs(3600);
 
 #[derive(Clone, Debug)]
-pub(super) struct Image(pub(super) Arc<Mutex<Cache>>);
+pub(super) struct Image(pub(super) Arc<Mutex<DiskCache>>);
 
 impl Image {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Cache> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, DiskCache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -111,7 +111,7 @@ impl Filesystem for Image {
         let result = self.lock().read(offset, size as usize);
         match result {
             Ok(data) => reply.data(&data),
-            Err(Failed) => reply.error(Errno::EIO),
+            Err(DiskFailed) => reply.error(Errno::EIO),
         }
     }
 
@@ -130,7 +130,7 @@ impl Filesystem for Image {
         let result = self.lock().write(offset, data);
         match result {
             Ok(()) => reply.written(data.len() as u32),
-            Err(Failed) => reply.error(Errno::EIO),
+            Err(DiskFailed) => reply.error(Errno::EIO),
         }
     }
 
@@ -143,7 +143,7 @@ impl Filesystem for Image {
         let result = self.lock().flush();
         match result {
             Ok(()) => reply.ok(),
-            Err(Failed) => reply.error(Errno::EIO),
+            Err(DiskFailed) => reply.error(Errno::EIO),
         }
     }
 }

@@ -42,7 +42,7 @@ use crate::needs::tool;
 use crate::process::comes_true;
 use crate::scratch::Scratch;
 use crate::tools::write_program;
-use cache::{Blocks, Cache};
+use cache::{DiskBlocks, DiskCache};
 use image::Image;
 
 /// Bytes in a request of the loop device: one request of FUSE, which takes up to 1 MiB.
@@ -58,7 +58,7 @@ pub struct CrashDisk {
     image: Image,
     /// The device while it is mounted.
     device: Option<PathBuf>,
-    saved: Blocks,
+    saved: DiskBlocks,
     boots: u64,
     session: Option<fuser::BackgroundSession>,
     // Dropped last: holds both mount points.
@@ -87,7 +87,7 @@ impl CrashDisk {
         // Programs of `booted` have mounts of their own. An unmount here has to reach them.
         mount_bind(scratch.path(), scratch.path()).unwrap();
         mount_change(scratch.path(), MountPropagationFlags::SHARED).unwrap();
-        let image = Image(Arc::new(Mutex::new(Cache::new(bytes))));
+        let image = Image(Arc::new(Mutex::new(DiskCache::new(bytes))));
         let mut config = fuser::Config::default();
         config.mount_options = vec![fuser::MountOption::FSName("haul-crashdisk".to_owned())];
         config.acl = fuser::SessionACL::Owner;
@@ -99,7 +99,7 @@ impl CrashDisk {
             options: options.to_owned(),
             image,
             device: None,
-            saved: Blocks::new(),
+            saved: DiskBlocks::new(),
             boots: 0,
             session: Some(session),
             scratch,

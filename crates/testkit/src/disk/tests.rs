@@ -1,13 +1,13 @@
-use super::cache::{BLOCK, Cache, DiskFault, DiskOp, Failed, Keep, Trigger};
+use super::cache::{BLOCK, DiskCache, DiskFailed, DiskFault, DiskOp, Keep, Trigger};
 
 const ONE: [u8; BLOCK] = [1; BLOCK];
 const TWO: [u8; BLOCK] = [2; BLOCK];
 
-fn disk() -> Cache {
-    Cache::new(16 * BLOCK as u64)
+fn disk() -> DiskCache {
+    DiskCache::new(16 * BLOCK as u64)
 }
 
-fn first_byte(disk: &mut Cache, block: usize) -> u8 {
+fn first_byte(disk: &mut DiskCache, block: usize) -> u8 {
     disk.read((block * BLOCK) as u64, 1).unwrap()[0]
 }
 
@@ -20,9 +20,9 @@ fn flushed_data_survives_a_cut_and_the_rest_is_lost() {
     disk.write(BLOCK as u64, &TWO).unwrap();
     assert_eq!((first_byte(&mut disk, 0), first_byte(&mut disk, 1)), (2, 2));
     disk.cut_now(Keep::None);
-    assert_eq!(disk.read(0, 1), Err(Failed));
-    assert_eq!(disk.write(0, &ONE), Err(Failed));
-    assert_eq!(disk.flush(), Err(Failed));
+    assert_eq!(disk.read(0, 1), Err(DiskFailed));
+    assert_eq!(disk.write(0, &ONE), Err(DiskFailed));
+    assert_eq!(disk.flush(), Err(DiskFailed));
     disk.power_on();
     assert_eq!((first_byte(&mut disk, 0), first_byte(&mut disk, 1)), (1, 0));
 }
@@ -74,13 +74,13 @@ fn the_power_goes_at_the_operation_that_is_named() {
     disk.cut_at(Trigger::Write(2), Keep::All);
     disk.write(0, &ONE).unwrap();
     disk.flush().unwrap();
-    assert_eq!(disk.write(0, &TWO), Err(Failed));
+    assert_eq!(disk.write(0, &TWO), Err(DiskFailed));
     assert!(disk.is_off());
     disk.power_on();
     assert_eq!(first_byte(&mut disk, 0), 2, "the write is kept, though nobody was told");
     disk.cut_at(Trigger::Flush(1), Keep::None);
     disk.write(0, &ONE).unwrap();
-    assert_eq!(disk.flush(), Err(Failed));
+    assert_eq!(disk.flush(), Err(DiskFailed));
     disk.power_on();
     assert_eq!(first_byte(&mut disk, 0), 2, "a flush that was cut is not done");
     disk.write(0, &ONE).unwrap();

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use haul_core::filter::Above;
+use haul_core::filter::RulesAbove;
 use haul_core::source::ScanVisit;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
@@ -88,7 +88,7 @@ pub struct EndFault {
 }
 
 #[derive(Default)]
-struct State {
+struct FaultState {
     faults: Vec<EndFault>,
     counts: Vec<(Call, u64)>,
     released: bool,
@@ -97,7 +97,7 @@ struct State {
 /// The faults of one source or sink, or of both, and the counts of their calls.
 #[derive(Default)]
 pub struct EndFaults {
-    state: Mutex<State>,
+    state: Mutex<FaultState>,
     released: Condvar,
 }
 
@@ -241,7 +241,7 @@ impl Source for FaultySource {
         self.faults.each(Call::Lookup, paths.len(), || self.source.holds(paths))
     }
 
-    fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
+    fn above(&self, names: &[Vec<u8>]) -> Result<RulesAbove> {
         self.faults.whole(Call::Root, || self.source.above(names))
     }
 

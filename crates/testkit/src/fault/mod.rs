@@ -8,6 +8,6 @@
 mod plan;
 mod relay;
 
-pub use plan::{Direction, FRAME_MARK, Fault, FaultPlan, Which};
+pub use plan::{ByteDirection, FRAME_MARK, FaultPlan, LinkFault, Which};
 pub use relay::relay;
-pub(crate) use relay::{Call, complain, leave, start as start_remote, until_hung_up};
+pub(crate) use relay::{SshCommand, complain, leave, start as start_remote, until_hung_up};

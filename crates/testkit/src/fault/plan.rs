@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The direction of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum ByteDirection {
     /// From the local end to the remote one.
     Up,
     /// From the remote end to the local one.
@@ -32,7 +32,7 @@ pub(super) const FLIPS: &str = "flips";
 
 /// A fault. Offsets count from the first byte of the connection in its direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum LinkFault {
     /// Flips the byte at this offset.
     Flip(u64),
     /// Flips a byte in the header of this frame, counted from 1. A frame begins with [`FRAME_MARK`].
@@ -53,7 +53,7 @@ pub enum Fault {
 #[derive(Clone, Debug)]
 pub struct FaultPlan {
     dir: PathBuf,
-    rules: Vec<(Which, Direction, Fault)>,
+    rules: Vec<(Which, ByteDirection, LinkFault)>,
     pub(super) through: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl FaultPlan {
 
     /// Adds a fault.
     #[must_use]
-    pub fn with(mut self, which: Which, direction: Direction, fault: Fault) -> Self {
+    pub fn with(mut self, which: Which, direction: ByteDirection, fault: LinkFault) -> Self {
         self.rules.push((which, direction, fault));
         self.save();
         self
@@ -79,10 +79,10 @@ impl FaultPlan {
     /// Limits each direction of each connection to `bytes` per second.
     #[must_use]
     pub fn slow(self, bytes: u64) -> Self {
-        self.with(Which::All, Direction::Up, Fault::Rate(bytes)).with(
+        self.with(Which::All, ByteDirection::Up, LinkFault::Rate(bytes)).with(
             Which::All,
-            Direction::Down,
-            Fault::Rate(bytes),
+            ByteDirection::Down,
+            LinkFault::Rate(bytes),
         )
     }
 
@@ -139,16 +139,16 @@ impl FaultPlan {
                 None => Which::Only(which.parse().ok()?),
                 Some(from) => Which::From(from.parse().ok()?),
             };
-            let direction = if words.next()? == "up" { Direction::Up } else { Direction::Down };
+            let direction = if words.next()? == "up" { ByteDirection::Up } else { ByteDirection::Down };
             let (verb, number) = (words.next()?, words.next()?.parse().ok()?);
             let fault = match verb {
-                "flip" => Fault::Flip(number),
-                "flip-header" => Fault::FlipHeader(number),
-                "cut" => Fault::Cut(number),
-                "stall" => Fault::Stall(number),
-                "rate" => Fault::Rate(number),
-                "delay" => Fault::Delay(number),
-                "refuse" => Fault::Refuse,
+                "flip" => LinkFault::Flip(number),
+                "flip-header" => LinkFault::FlipHeader(number),
+                "cut" => LinkFault::Cut(number),
+                "stall" => LinkFault::Stall(number),
+                "rate" => LinkFault::Rate(number),
+                "delay" => LinkFault::Delay(number),
+                "refuse" => LinkFault::Refuse,
                 _ => return None,
             };
             plan.rules.push((which, direction, fault));
@@ -157,7 +157,7 @@ impl FaultPlan {
     }
 
     /// The faults of connection `number` in one direction.
-    pub(super) fn of(&self, number: u32, direction: Direction) -> Vec<Fault> {
+    pub(super) fn of(&self, number: u32, direction: ByteDirection) -> Vec<LinkFault> {
         let applies = |which: &Which| match *which {
             Which::All => true,
             Which::Only(one) => one == number,
@@ -179,15 +179,15 @@ impl fmt::Display for FaultPlan {
                 Which::Only(number) => write!(f, "{number}")?,
                 Which::From(number) => write!(f, "{number}+")?,
             }
-            f.write_str(if *direction == Direction::Up { " up " } else { " down " })?;
+            f.write_str(if *direction == ByteDirection::Up { " up " } else { " down " })?;
             match fault {
-                Fault::Flip(n) => writeln!(f, "flip {n}")?,
-                Fault::FlipHeader(n) => writeln!(f, "flip-header {n}")?,
-                Fault::Cut(n) => writeln!(f, "cut {n}")?,
-                Fault::Stall(n) => writeln!(f, "stall {n}")?,
-                Fault::Rate(n) => writeln!(f, "rate {n}")?,
-                Fault::Delay(n) => writeln!(f, "delay {n}")?,
-                Fault::Refuse => writeln!(f, "refuse 0")?,
+                LinkFault::Flip(n) => writeln!(f, "flip {n}")?,
+                LinkFault::FlipHeader(n) => writeln!(f, "flip-header {n}")?,
+                LinkFault::Cut(n) => writeln!(f, "cut {n}")?,
+                LinkFault::Stall(n) => writeln!(f, "stall {n}")?,
+                LinkFault::Rate(n) => writeln!(f, "rate {n}")?,
+                LinkFault::Delay(n) => writeln!(f, "delay {n}")?,
+                LinkFault::Refuse => writeln!(f, "refuse 0")?,
             }
         }
         Ok(())
@@ -204,12 +204,12 @@ mod tests {
         let plan = FaultPlan::new(dir.path())
             .through("ssh -p 1")
             .slow(1000)
-            .with(Which::Only(2), Direction::Up, Fault::Flip(7))
-            .with(Which::From(3), Direction::Down, Fault::Refuse);
+            .with(Which::Only(2), ByteDirection::Up, LinkFault::Flip(7))
+            .with(Which::From(3), ByteDirection::Down, LinkFault::Refuse);
         let text = fs::read_to_string(dir.path().join("plan")).unwrap();
         let read = FaultPlan::parse(dir.path(), &text).unwrap();
         assert_eq!((&read.rules, &read.through), (&plan.rules, &plan.through));
-        assert_eq!(read.of(2, Direction::Up), [Fault::Rate(1000), Fault::Flip(7)]);
-        assert_eq!(read.of(4, Direction::Down), [Fault::Rate(1000), Fault::Refuse]);
+        assert_eq!(read.of(2, ByteDirection::Up), [LinkFault::Rate(1000), LinkFault::Flip(7)]);
+        assert_eq!(read.of(4, ByteDirection::Down), [LinkFault::Rate(1000), LinkFault::Refuse]);
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::plan::{Direction, FLIPS, FRAME_MARK, Fault, FaultPlan};
+use super::plan::{ByteDirection, FLIPS, FRAME_MARK, FaultPlan, LinkFault};
 
 /// The exit code of ssh without a connection.
 const NO_CONNECTION: u8 = 255;
@@ -23,7 +23,7 @@ const WITH_VALUE: &[u8] = b"BbcDEeFIiJLlmOopQRSWw";
 
 /// The command line of ssh.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct SshCommand {
     /// Queries or starts a control master only.
     control: bool,
     /// The command is the name of a subsystem.
@@ -32,7 +32,7 @@ pub(crate) struct Call {
     command: Vec<OsString>,
 }
 
-impl Call {
+impl SshCommand {
     pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Self {
         let mut call = Self::default();
         let mut arguments = arguments.into_iter();
@@ -79,13 +79,13 @@ pub fn relay(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     else {
         return complain("the plan cannot be read");
     };
-    let call = Call::parse(arguments);
+    let call = SshCommand::parse(arguments);
     if !call.is_command() {
         return complain("only commands on a host can be run");
     }
     let Some((number, note)) = take_number(dir) else { return complain("no number can be taken") };
-    let (up, down) = (plan.of(number, Direction::Up), plan.of(number, Direction::Down));
-    if up.contains(&Fault::Refuse) || down.contains(&Fault::Refuse) {
+    let (up, down) = (plan.of(number, ByteDirection::Up), plan.of(number, ByteDirection::Down));
+    if up.contains(&LinkFault::Refuse) || down.contains(&LinkFault::Refuse) {
         return complain("connection refused");
     }
     match start(plan.through.as_deref(), &call) {
@@ -109,7 +109,7 @@ fn take_number(dir: &Path) -> Option<(u32, File)> {
     })
 }
 
-pub(crate) fn start(through: Option<&str>, call: &Call) -> io::Result<Child> {
+pub(crate) fn start(through: Option<&str>, call: &SshCommand) -> io::Result<Child> {
     let mut command = if let Some(ssh) = through {
         let mut words = ssh.split_whitespace();
         let mut command = Command::new(words.next().unwrap_or("ssh"));
@@ -132,14 +132,14 @@ pub(crate) fn start(through: Option<&str>, call: &Call) -> io::Result<Child> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
 }
 
-fn run(mut child: Child, mut note: File, dir: &Path, up: &[Fault], down: &[Fault]) -> ExitCode {
+fn run(mut child: Child, mut note: File, dir: &Path, up: &[LinkFault], down: &[LinkFault]) -> ExitCode {
     let _ = writeln!(note, "{} {}", std::process::id(), child.id());
     let open = || OpenOptions::new().append(true).create(true).open(dir.join(FLIPS));
     let (Ok(up_flips), Ok(down_flips)) = (open(), open()) else { return complain("flips cannot be noted") };
     let (Some(remote_in), Some(remote_out)) = (child.stdin.take(), child.stdout.take()) else {
         return complain("the far command has no pipes");
     };
-    let (ended, end): (Sender<End>, Receiver<End>) = channel();
+    let (ended, end): (Sender<RelayEnd>, Receiver<RelayEnd>) = channel();
     thread::scope(|scope| {
         let at_end = ended.clone();
         let up = up.to_vec();
@@ -147,7 +147,7 @@ fn run(mut child: Child, mut note: File, dir: &Path, up: &[Fault], down: &[Fault
         thread::spawn(move || {
             let how = pump(&mut io::stdin(), remote_in, &up, up_flips);
             // A remote command that no longer reads ends by itself, with its own status.
-            let _ = at_end.send(if how == End::Cut { End::Cut } else { End::LocalIsDone });
+            let _ = at_end.send(if how == RelayEnd::Cut { RelayEnd::Cut } else { RelayEnd::LocalIsDone });
         });
         scope.spawn(move || {
             let how = pump(&mut { remote_out }, io::stdout(), down, down_flips);
@@ -155,10 +155,10 @@ fn run(mut child: Child, mut note: File, dir: &Path, up: &[Fault], down: &[Fault
         });
         loop {
             match end.recv() {
-                Ok(End::LocalIsDone) => {}
-                Ok(End::Done) => break,
+                Ok(RelayEnd::LocalIsDone) => {}
+                Ok(RelayEnd::Done) => break,
                 // Exiting closes both pipes, like a lost connection.
-                Ok(End::Cut | End::Deaf) | Err(_) => leave(),
+                Ok(RelayEnd::Cut | RelayEnd::Deaf) | Err(_) => leave(),
             }
         }
     });
@@ -175,7 +175,7 @@ pub(crate) fn leave() -> ! {
 
 /// Why a direction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum RelayEnd {
     /// End of input from the local end.
     LocalIsDone,
     /// End of output of the remote end.
@@ -187,7 +187,7 @@ enum End {
 }
 
 /// Relays bytes until their end or a fault. Dropping `to` closes it. Writes a byte to `flips` for each flipped byte.
-fn pump(from: &mut impl Read, mut to: impl Write + AsFd, faults: &[Fault], mut flips: File) -> End {
+fn pump(from: &mut impl Read, mut to: impl Write + AsFd, faults: &[LinkFault], mut flips: File) -> RelayEnd {
     let mut block = vec![0; 64 * 1024];
     let mut offset = 0u64;
     let mut headers = Headers::default();
@@ -195,41 +195,43 @@ fn pump(from: &mut impl Read, mut to: impl Write + AsFd, faults: &[Fault], mut f
         let mut want = block.len() as u64;
         for fault in faults {
             match *fault {
-                Fault::Cut(at) if at <= offset => return End::Cut,
-                Fault::Stall(at) if at <= offset => {
+                LinkFault::Cut(at) if at <= offset => return RelayEnd::Cut,
+                LinkFault::Stall(at) if at <= offset => {
                     until_hung_up(&to);
-                    return End::Cut;
+                    return RelayEnd::Cut;
                 }
-                Fault::Cut(at) | Fault::Stall(at) => want = want.min(at - offset),
+                LinkFault::Cut(at) | LinkFault::Stall(at) => want = want.min(at - offset),
                 // At least fifty blocks per second, for an even flow.
-                Fault::Rate(bytes) => want = want.min(bytes.div_ceil(50)),
-                Fault::Flip(_) | Fault::FlipHeader(_) | Fault::Delay(_) | Fault::Refuse => {}
+                LinkFault::Rate(bytes) => want = want.min(bytes.div_ceil(50)),
+                LinkFault::Flip(_) | LinkFault::FlipHeader(_) | LinkFault::Delay(_) | LinkFault::Refuse => {}
             }
         }
         let len = match from.read(&mut block[..want as usize]) {
-            Ok(0) => return End::Done,
+            Ok(0) => return RelayEnd::Done,
             Ok(len) => len,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(_) => return End::Cut,
+            Err(_) => return RelayEnd::Cut,
         };
         let mut pause = Duration::ZERO;
         for fault in faults {
             match *fault {
-                Fault::Flip(at) if (offset..offset + len as u64).contains(&at) => {
+                LinkFault::Flip(at) if (offset..offset + len as u64).contains(&at) => {
                     block[(at - offset) as usize] ^= 0xff;
                     let _ = flips.write_all(b"x");
                 }
-                Fault::FlipHeader(number) if headers.flip(number, &mut block[..len]) => {
+                LinkFault::FlipHeader(number) if headers.flip(number, &mut block[..len]) => {
                     let _ = flips.write_all(b"x");
                 }
-                Fault::Rate(bytes) => pause += Duration::from_micros(len as u64 * 1_000_000 / bytes.max(1)),
-                Fault::Delay(milliseconds) => pause += Duration::from_millis(milliseconds),
+                LinkFault::Rate(bytes) => {
+                    pause += Duration::from_micros(len as u64 * 1_000_000 / bytes.max(1));
+                }
+                LinkFault::Delay(milliseconds) => pause += Duration::from_millis(milliseconds),
                 _ => {}
             }
         }
         thread::sleep(pause);
         if to.write_all(&block[..len]).and_then(|()| to.flush()).is_err() {
-            return End::Deaf;
+            return RelayEnd::Deaf;
         }
         offset += len as u64;
     }
@@ -284,8 +286,8 @@ pub(crate) fn until_hung_up(to: &impl AsFd) {
 mod tests {
     use super::*;
 
-    fn call(words: &str) -> Call {
-        Call::parse(words.split(' ').map(OsString::from))
+    fn call(words: &str) -> SshCommand {
+        SshCommand::parse(words.split(' ').map(OsString::from))
     }
 
     #[test]

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::parts::{MessageField, Shape, varint};
+use super::parts::{MessageField, PartShape, varint};
 use super::samples;
 
 /// Bytes of a body at most, with room for a header.
 const MOST: usize = haul_wire::MAX_BODY - 100;
 
 /// A change: its name, and the bytes that the part becomes.
-pub(crate) type Change = (String, Vec<u8>);
+pub(crate) type PartChange = (String, Vec<u8>);
 
 /// The texts that replace a text or a name.
 fn words() -> Vec<(&'static str, Vec<u8>)> {
@@ -46,37 +46,37 @@ pub(crate) fn replaced(body: &[u8], at: &Range<usize>, with: &[u8]) -> Vec<u8> {
 }
 
 /// Everything that a part can be changed to, in this message.
-pub(crate) fn changes(part: &MessageField, body: &[u8]) -> Vec<Change> {
+pub(crate) fn changes(part: &MessageField, body: &[u8]) -> Vec<PartChange> {
     let now = &body[part.at.clone()];
-    let mut all: Vec<Change> = match &part.shape {
-        Shape::Bool => named([("other", vec![now[0] ^ 1]), ("2", vec![2]), ("255", vec![255])]),
-        Shape::Byte => named([
+    let mut all: Vec<PartChange> = match &part.shape {
+        PartShape::Bool => named([("other", vec![now[0] ^ 1]), ("2", vec![2]), ("255", vec![255])]),
+        PartShape::Byte => named([
             ("0", vec![0]),
             ("255", vec![255]),
             ("+1", vec![now[0].wrapping_add(1)]),
             ("7f", vec![0x7f]),
         ]),
-        Shape::Number { bits, signed, value } => numbers(part, *bits, *signed, *value),
-        Shape::Text { head } => texts(now, *head),
-        Shape::List { elements } => list(body, now, elements, part.at.start),
-        Shape::Option { some } => {
+        PartShape::Number { bits, signed, value } => numbers(part, *bits, *signed, *value),
+        PartShape::Text { head } => texts(now, *head),
+        PartShape::List { elements } => list(body, now, elements, part.at.start),
+        PartShape::Option { some } => {
             let mut all = named([("2", [&[2], &now[1..]].concat())]);
             if *some {
                 all.push(("nothing".to_owned(), vec![0]));
             }
             all
         }
-        Shape::Choice { variants, chosen } => {
+        PartShape::Choice { variants, chosen } => {
             let rest = &now[varint(u128::from(*chosen)).len()..];
             let tag = |number: usize| [&varint(number as u128)[..], rest].concat();
-            let mut all: Vec<Change> =
+            let mut all: Vec<PartChange> =
                 variants.iter().enumerate().map(|(at, name)| (format!("tag-{name}"), tag(at))).collect();
             all.extend(named([("tag-unknown", tag(variants.len())), ("tag-huge", tag(u32::MAX as usize))]));
             all
         }
     };
     // The values of this part in the samples: other variants, and something in the place of nothing.
-    if !matches!(part.shape, Shape::Byte | Shape::Number { .. } | Shape::Bool) {
+    if !matches!(part.shape, PartShape::Byte | PartShape::Number { .. } | PartShape::Bool) {
         let room = MOST - body.len().min(MOST);
         let others = donors().get(&part.key).into_iter().flatten();
         all.extend(others.filter(|(_, bytes)| bytes.len() < room).cloned());
@@ -85,11 +85,11 @@ pub(crate) fn changes(part: &MessageField, body: &[u8]) -> Vec<Change> {
     all
 }
 
-fn named<const N: usize>(all: [(&str, Vec<u8>); N]) -> Vec<Change> {
+fn named<const N: usize>(all: [(&str, Vec<u8>); N]) -> Vec<PartChange> {
     all.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect()
 }
 
-fn numbers(part: &MessageField, bits: u32, signed: bool, value: u128) -> Vec<Change> {
+fn numbers(part: &MessageField, bits: u32, signed: bool, value: u128) -> Vec<PartChange> {
     let most = if bits == 128 { u128::MAX } else { (1 << bits) - 1 };
     let to = |value: u128| varint(value & most);
     let mut all = named([
@@ -129,12 +129,13 @@ fn numbers(part: &MessageField, bits: u32, signed: bool, value: u128) -> Vec<Cha
     all
 }
 
-fn texts(now: &[u8], head: usize) -> Vec<Change> {
+fn texts(now: &[u8], head: usize) -> Vec<PartChange> {
     let text = &now[head..];
     let with = |text: &[u8]| [&varint(text.len() as u128)[..], text].concat();
     let told = |len: u128| [&varint(len)[..], text].concat();
     let len = text.len() as u128;
-    let mut all: Vec<Change> = words().iter().map(|(name, word)| ((*name).to_owned(), with(word))).collect();
+    let mut all: Vec<PartChange> =
+        words().iter().map(|(name, word)| ((*name).to_owned(), with(word))).collect();
     all.extend(named([
         ("more", with(&[text, b"a"].concat())),
         ("less", with(&text[..text.len().saturating_sub(1)])),
@@ -151,7 +152,7 @@ fn texts(now: &[u8], head: usize) -> Vec<Change> {
     all
 }
 
-fn list(body: &[u8], now: &[u8], elements: &[Range<usize>], start: usize) -> Vec<Change> {
+fn list(body: &[u8], now: &[u8], elements: &[Range<usize>], start: usize) -> Vec<PartChange> {
     let count = elements.len() as u128;
     let head = elements.first().map_or(now.len(), |first| first.start - start);
     let with = |chosen: &[&Range<usize>]| {
@@ -185,16 +186,16 @@ fn list(body: &[u8], now: &[u8], elements: &[Range<usize>], start: usize) -> Vec
 }
 
 /// The values of each part in the samples: a name and its bytes.
-fn donors() -> &'static BTreeMap<String, Vec<Change>> {
-    static DONORS: OnceLock<BTreeMap<String, Vec<Change>>> = OnceLock::new();
+fn donors() -> &'static BTreeMap<String, Vec<PartChange>> {
+    static DONORS: OnceLock<BTreeMap<String, Vec<PartChange>>> = OnceLock::new();
     DONORS.get_or_init(|| {
-        let mut donors: BTreeMap<String, Vec<Change>> = BTreeMap::new();
+        let mut donors: BTreeMap<String, Vec<PartChange>> = BTreeMap::new();
         for (body, parts) in samples::all() {
             for part in parts {
                 let name = match &part.shape {
-                    Shape::Choice { variants, chosen } => format!("as-{}", variants[*chosen as usize]),
-                    Shape::Option { some: true } => "something".to_owned(),
-                    Shape::List { elements } if !elements.is_empty() => "sample".to_owned(),
+                    PartShape::Choice { variants, chosen } => format!("as-{}", variants[*chosen as usize]),
+                    PartShape::Option { some: true } => "something".to_owned(),
+                    PartShape::List { elements } if !elements.is_empty() => "sample".to_owned(),
                     _ => continue,
                 };
                 let known = donors.entry(part.key).or_default();

@@ -5,13 +5,13 @@ use std::io::{self, Read};
 use crc_fast::{CrcAlgorithm, checksum};
 use haul_core::digest::SliceHasher;
 use haul_wire::{
-    HEADER_LEN, Header, Kind, MAX_BODY, MAX_PAYLOAD, Response, decode_body, encode, encode_ping,
+    FrameHeader, FrameKind, HEADER_LEN, MAX_BODY, MAX_PAYLOAD, Response, decode_body, encode, encode_ping,
 };
 
 /// A frame as it came.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
     pub(crate) id: u64,
     pub(crate) body: Vec<u8>,
     pub(crate) payload: Vec<u8>,
@@ -62,7 +62,7 @@ pub(crate) const CHANGES: &[&str] = &[
 ];
 
 /// The bytes to send in the place of a frame.
-pub(crate) enum Told {
+pub(crate) enum FalseFrame {
     /// These bytes are sent.
     Bytes(Vec<u8>),
     /// They are sent after the next frame.
@@ -82,7 +82,7 @@ impl Frame {
         if let Err(error) = from.read_exact(&mut head) {
             return if error.kind() == io::ErrorKind::UnexpectedEof { Ok(None) } else { Err(error) };
         }
-        let header = Header::decode(&head).map_err(io::Error::other)?;
+        let header = FrameHeader::decode(&head).map_err(io::Error::other)?;
         let mut body = vec![0; header.body_len as usize];
         let mut payload = vec![0; header.payload_len as usize];
         from.read_exact(&mut body)?;
@@ -96,7 +96,7 @@ impl Frame {
     }
 
     fn with_lengths(&self, body_len: u32, payload_len: u32) -> Vec<u8> {
-        let header = Header {
+        let header = FrameHeader {
             kind: self.kind,
             body_len,
             payload_len,
@@ -107,7 +107,7 @@ impl Frame {
     }
 
     /// The frame after a change. `old` and `other` are ids of requests that were answered and that were not.
-    pub(crate) fn told(&self, change: &str, old: u64, other: u64) -> Told {
+    pub(crate) fn told(&self, change: &str, old: u64, other: u64) -> FalseFrame {
         let (body, payload) = (self.body.len() as u32, self.payload.len() as u32);
         let with = |change: &dyn Fn(&mut Self)| {
             let mut frame = self.clone();
@@ -125,7 +125,7 @@ impl Frame {
         let kind = |kind: u8| with_head(&|head| head[4] = kind);
         let lengths = |body, payload| self.with_lengths(body, payload);
         let whole = self.bytes();
-        Told::Bytes(match change {
+        FalseFrame::Bytes(match change {
             "id-0" => with_id(0),
             "id+1" => with_id(self.id.wrapping_add(1)),
             "id-max" => with_id(u64::MAX),
@@ -161,13 +161,13 @@ impl Frame {
             }),
             "twice" => [&whole[..], &whole].concat(),
             "never" => Vec::new(),
-            "late" => return Told::Later(whole),
+            "late" => return FalseFrame::Later(whole),
             "unasked" => [whole, with_id(self.id + 100_000)].concat(),
             "text" => [b"\x1b]0;t\x07\x1b[2Jhaul: all there\r\n", &whole[..]].concat(),
-            "cut" => return Told::Cut(whole[..whole.len() / 2].to_vec()),
-            "silence" => return Told::Silence,
-            "pings" => return Told::Flood(encode_ping().to_vec(), 20_000, whole),
-            "flood" => return Told::Flood(whole, 1000, Vec::new()),
+            "cut" => return FalseFrame::Cut(whole[..whole.len() / 2].to_vec()),
+            "silence" => return FalseFrame::Silence,
+            "pings" => return FalseFrame::Flood(encode_ping().to_vec(), 20_000, whole),
+            "flood" => return FalseFrame::Flood(whole, 1000, Vec::new()),
             "other-content" => other_content(self).unwrap_or(whole),
             _ => whole,
         })
@@ -190,7 +190,7 @@ fn other_content(frame: &Frame) -> Option<Vec<u8>> {
     hasher.update(content);
     first.value = hasher.finish();
     let response = Response::Read { slices, packing: None, ended };
-    told.body = encode(Kind::Response, 0, &response, 0).ok()?.split_off(HEADER_LEN);
+    told.body = encode(FrameKind::Response, 0, &response, 0).ok()?.split_off(HEADER_LEN);
     Some(told.bytes())
 }
 

@@ -1,6 +1,6 @@
 //! How a run beside a liar is judged.
 
-use super::lie::Lie;
+use super::lie::MessageLie;
 use crate::harm::harm;
 use crate::process::Finished;
 
@@ -46,7 +46,7 @@ pub fn believed(key: &str, change: &str) -> bool {
 /// Whether the remote end withholds an answer, or lists without an end, and keeps the connection alive. haul cannot
 /// distinguish that from a slow file system, so it waits until the user interrupts it.
 #[must_use]
-pub fn withholds(lie: &Lie) -> bool {
+pub fn withholds(lie: &MessageLie) -> bool {
     const FRAME: &[&str] =
         &["never", "late", "silence", "id-", "id+1", "body-most", "payload-most", "payload+1", "body+1"];
     let frame = lie.key.starts_with("Frame.") && FRAME.iter().any(|word| lie.change.starts_with(word));

@@ -2,7 +2,7 @@
 
 /// One change to a message of the remote end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lie {
+pub struct MessageLie {
     /// The part of a message, as `Response.Scan.found.entries[].mode`, or the frame itself, as `Frame.Response.Scan`.
     pub key: String,
     /// The name of the change.
@@ -11,14 +11,14 @@ pub struct Lie {
     pub at: Option<u64>,
 }
 
-impl std::fmt::Display for Lie {
+impl std::fmt::Display for MessageLie {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let at = self.at.map_or_else(|| "*".to_owned(), |at| at.to_string());
         write!(f, "{} {} {at}", self.key, self.change)
     }
 }
 
-impl std::str::FromStr for Lie {
+impl std::str::FromStr for MessageLie {
     type Err = String;
 
     /// Reads the text that its `Display` writes.
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn a_lie_is_read_as_it_was_written() {
         for at in [None, Some(7)] {
-            let lie = Lie { key: "Response.Scan.last".to_owned(), change: "other".to_owned(), at };
+            let lie = MessageLie { key: "Response.Scan.last".to_owned(), change: "other".to_owned(), at };
             assert_eq!(lie.to_string().parse(), Ok(lie));
         }
     }

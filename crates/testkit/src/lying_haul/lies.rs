@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::changes::changes;
 use super::frame;
 use super::message::{Message, name_of};
-use super::parts::Shape;
+use super::parts::PartShape;
 use super::samples;
 use super::shell;
 
@@ -51,7 +51,7 @@ pub fn kinds() -> Vec<&'static str> {
     let samples = samples::all();
     let last = samples.iter().filter_map(|(_, parts)| parts.last());
     let all = last.filter(|part| part.key == "Response").find_map(|part| match &part.shape {
-        Shape::Choice { variants, .. } => Some(variants.to_vec()),
+        PartShape::Choice { variants, .. } => Some(variants.to_vec()),
         _ => None,
     });
     all.unwrap_or_default()

@@ -1,8 +1,8 @@
 //! Messages that were recorded.
 
-use haul_wire::{Kind, Response, Welcome, encode};
+use haul_wire::{FrameKind, Response, Welcome, encode};
 
-use super::parts::{MessageField, Shape, parts};
+use super::parts::{MessageField, PartShape, parts};
 
 /// A message that was recorded.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ impl Message {
 pub fn welcome_of(version: u32, release: &str) -> Vec<u8> {
     let mut welcome = Welcome::new(Err("it speaks another version".to_owned()));
     (welcome.version, welcome.release) = (version, release.to_owned());
-    encode(Kind::Welcome, 0, &welcome, 0).expect("a short message is encoded")
+    encode(FrameKind::Welcome, 0, &welcome, 0).expect("a short message is encoded")
 }
 
 /// The parts of a message; none where it cannot be decoded.
@@ -37,7 +37,7 @@ pub(super) fn parts_of(welcome: bool, body: &[u8]) -> Vec<MessageField> {
 /// The kind of a message: `Welcome`, `Response.Scan` …
 pub(super) fn name_of(welcome: bool, parts: &[MessageField]) -> String {
     match parts.last().map(|part| &part.shape) {
-        Some(Shape::Choice { variants, chosen }) if !welcome => {
+        Some(PartShape::Choice { variants, chosen }) if !welcome => {
             format!("Response.{}", variants[*chosen as usize])
         }
         _ => "Welcome".to_owned(),

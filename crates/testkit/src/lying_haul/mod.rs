@@ -5,7 +5,7 @@
 //! messages: it lists every part with all changes that it can have. So a new field or a new kind of message has lies at
 //! once.
 //!
-//! The [`Lie`] is in a folder that the shell is given. A file there shows that the lie was told.
+//! The [`MessageLie`] is in a folder that the shell is given. A file there shows that the lie was told.
 
 mod changes;
 mod frame;
@@ -20,9 +20,9 @@ mod shell;
 mod stage;
 
 pub use judge::{believed, problems, withholds};
-pub use lie::Lie;
+pub use lie::MessageLie;
 pub use lies::{Lies, kinds, lies};
 pub use message::{Message, welcome_of};
 pub use plan::{LIAR_SHELL, LiarPlan};
 pub use shell::relay;
-pub use stage::{Ended, SCENES, Scene, Stage, scene};
+pub use stage::{EndedRun, LyingScene, LyingStage, SCENES, scene};

@@ -19,12 +19,12 @@ pub(crate) struct MessageField {
     /// Its bytes.
     pub(crate) at: Range<usize>,
     /// Its type.
-    pub(crate) shape: Shape,
+    pub(crate) shape: PartShape,
 }
 
 /// The type of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum PartShape {
     /// `false` or `true`.
     Bool,
     /// A byte as it is.
@@ -113,7 +113,7 @@ impl<'de> Tracer<'de> {
         usize::try_from(self.number()?).map_err(Error::custom)
     }
 
-    fn add(&mut self, from: usize, shape: Shape) {
+    fn add(&mut self, from: usize, shape: PartShape) {
         self.parts.push(MessageField { key: self.key.clone(), at: from..self.at, shape });
     }
 
@@ -135,7 +135,7 @@ impl<'de> Tracer<'de> {
         let len = self.len()?;
         let head = self.at - from;
         let bytes = self.take(len)?;
-        self.add(from, Shape::Text { head });
+        self.add(from, PartShape::Text { head });
         Ok(bytes)
     }
 }
@@ -145,7 +145,7 @@ macro_rules! numbers {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
             let from = self.at;
             let value = self.number()?;
-            self.add(from, Shape::Number { bits: $bits, signed: false, value });
+            self.add(from, PartShape::Number { bits: $bits, signed: false, value });
             visitor.$visit(<$type>::try_from(value).map_err(Error::custom)?)
         })*
     };
@@ -156,7 +156,7 @@ macro_rules! signed_numbers {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
             let from = self.at;
             let value = self.number()?;
-            self.add(from, Shape::Number { bits: $bits, signed: true, value });
+            self.add(from, PartShape::Number { bits: $bits, signed: true, value });
             let plain = (value >> 1) as i128 ^ -((value & 1) as i128);
             visitor.$visit(<$type>::try_from(plain).map_err(Error::custom)?)
         })*
@@ -194,21 +194,21 @@ impl<'de> Deserializer<'de> for &mut Tracer<'de> {
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let from = self.at;
         let byte = self.take(1)?[0];
-        self.add(from, Shape::Bool);
+        self.add(from, PartShape::Bool);
         visitor.visit_bool(byte == 1)
     }
 
     fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let from = self.at;
         let byte = self.take(1)?[0];
-        self.add(from, Shape::Byte);
+        self.add(from, PartShape::Byte);
         visitor.visit_u8(byte)
     }
 
     fn deserialize_i8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let from = self.at;
         let byte = self.take(1)?[0];
-        self.add(from, Shape::Byte);
+        self.add(from, PartShape::Byte);
         visitor.visit_i8(byte as i8)
     }
 
@@ -233,7 +233,7 @@ impl<'de> Deserializer<'de> for &mut Tracer<'de> {
         let from = self.at;
         let some = self.take(1)?[0] == 1;
         let value = if some { visitor.visit_some(&mut *self) } else { visitor.visit_none() }?;
-        self.add(from, Shape::Option { some });
+        self.add(from, PartShape::Option { some });
         Ok(value)
     }
 
@@ -260,16 +260,16 @@ impl<'de> Deserializer<'de> for &mut Tracer<'de> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let from = self.at;
         let left = self.len()?;
-        let mut list = Elements { tracer: self, left, names: Names::Same, places: Vec::new() };
+        let mut list = Elements { tracer: self, left, names: ElementKeys::Same, places: Vec::new() };
         let value = visitor.visit_seq(&mut list)?;
         let elements = list.places;
-        self.add(from, Shape::List { elements });
+        self.add(from, PartShape::List { elements });
         Ok(value)
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Error> {
         // Long ones are digests, which are bytes of one kind.
-        let names = if len > 4 { Names::Same } else { Names::Numbers };
+        let names = if len > 4 { ElementKeys::Same } else { ElementKeys::Numbers };
         visitor.visit_seq(&mut Elements { tracer: self, left: len, names, places: Vec::new() })
     }
 
@@ -285,10 +285,10 @@ impl<'de> Deserializer<'de> for &mut Tracer<'de> {
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let from = self.at;
         let left = self.len()?;
-        let mut list = Elements { tracer: self, left, names: Names::Same, places: Vec::new() };
+        let mut list = Elements { tracer: self, left, names: ElementKeys::Same, places: Vec::new() };
         let value = visitor.visit_map(&mut list)?;
         let elements = list.places;
-        self.add(from, Shape::List { elements });
+        self.add(from, PartShape::List { elements });
         Ok(value)
     }
 
@@ -298,7 +298,7 @@ impl<'de> Deserializer<'de> for &mut Tracer<'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        let names = Names::Fields(fields);
+        let names = ElementKeys::Fields(fields);
         visitor.visit_seq(&mut Elements { tracer: self, left: fields.len(), names, places: Vec::new() })
     }
 
@@ -311,9 +311,9 @@ impl<'de> Deserializer<'de> for &mut Tracer<'de> {
         let from = self.at;
         let chosen = u32::try_from(self.number()?).map_err(Error::custom)?;
         let name = variants.get(chosen as usize).ok_or_else(|| Error::custom("no such variant"))?;
-        let value =
-            self.inside(format_args!(".{name}"), |tracer| visitor.visit_enum(Chosen { tracer, chosen }))?;
-        self.add(from, Shape::Choice { variants, chosen });
+        let value = self
+            .inside(format_args!(".{name}"), |tracer| visitor.visit_enum(ChosenVariant { tracer, chosen }))?;
+        self.add(from, PartShape::Choice { variants, chosen });
         Ok(value)
     }
 
@@ -324,7 +324,7 @@ impl<'de> Deserializer<'de> for &mut Tracer<'de> {
 
 /// How elements are told from each other in keys.
 #[derive(Clone, Copy)]
-enum Names {
+enum ElementKeys {
     Same,
     Numbers,
     Fields(&'static [&'static str]),
@@ -333,7 +333,7 @@ enum Names {
 struct Elements<'a, 'de> {
     tracer: &'a mut Tracer<'de>,
     left: usize,
-    names: Names,
+    names: ElementKeys,
     places: Vec<Range<usize>>,
 }
 
@@ -341,9 +341,9 @@ impl<'de> Elements<'_, 'de> {
     fn element<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Error> {
         let (from, number) = (self.tracer.at, self.places.len());
         let word = match self.names {
-            Names::Same => "[]".to_owned(),
-            Names::Numbers => format!(".{number}"),
-            Names::Fields(fields) => format!(".{}", fields[number]),
+            ElementKeys::Same => "[]".to_owned(),
+            ElementKeys::Numbers => format!(".{number}"),
+            ElementKeys::Fields(fields) => format!(".{}", fields[number]),
         };
         let value = self.tracer.inside(format_args!("{word}"), |tracer| seed.deserialize(tracer))?;
         self.places.push(from..self.tracer.at);
@@ -364,7 +364,7 @@ impl<'de> SeqAccess<'de> for &mut Elements<'_, 'de> {
 
     fn size_hint(&self) -> Option<usize> {
         match self.names {
-            Names::Same => None,
+            ElementKeys::Same => None,
             _ => Some(self.left),
         }
     }
@@ -391,12 +391,12 @@ impl<'de> MapAccess<'de> for &mut Elements<'_, 'de> {
     }
 }
 
-struct Chosen<'a, 'de> {
+struct ChosenVariant<'a, 'de> {
     tracer: &'a mut Tracer<'de>,
     chosen: u32,
 }
 
-impl<'de> EnumAccess<'de> for Chosen<'_, 'de> {
+impl<'de> EnumAccess<'de> for ChosenVariant<'_, 'de> {
     type Error = Error;
     type Variant = Self;
 
@@ -406,7 +406,7 @@ impl<'de> EnumAccess<'de> for Chosen<'_, 'de> {
     }
 }
 
-impl<'de> VariantAccess<'de> for Chosen<'_, 'de> {
+impl<'de> VariantAccess<'de> for ChosenVariant<'_, 'de> {
     type Error = Error;
 
     fn unit_variant(self) -> Result<(), Error> {

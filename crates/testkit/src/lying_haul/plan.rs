@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::lie::Lie;
+use super::lie::MessageLie;
 use super::message::Message;
 
 /// The first argument that makes a test program this shell.
@@ -26,7 +26,7 @@ impl LiarPlan {
 
     /// A plan in the new folder `dir` in which this is told.
     #[must_use]
-    pub fn telling(dir: impl Into<PathBuf>, lie: &Lie) -> Self {
+    pub fn telling(dir: impl Into<PathBuf>, lie: &MessageLie) -> Self {
         let plan = Self::recording(dir);
         fs::write(plan.dir.join("lie"), lie.to_string()).unwrap();
         plan

@@ -2,35 +2,35 @@
 
 use std::net::IpAddr;
 
-use haul_core::filter::{Above, AboveFile};
+use haul_core::filter::{AboveFile, RulesAbove};
 use haul_core::page_checks::Unchecked;
-use haul_core::probe::{ProbeResult, Work};
+use haul_core::probe::{CpuTicks, ProbeResult};
 use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, BadPage, ChainingValue, Changes, Digest, Entry, EntryKind, Error, ErrorKind, Extent, Failure,
-    FinishReport, HungOperation, Left, LeftOut, MetaNote, Method, Outcome, OwnerNames, Packing, PageCounts,
-    PageHashes, PageReport, Pressure, RelPath, Retry, Said, Sha256, Side, SliceData, Timestamp,
+    FinishReport, HungOperation, LeftOut, MetaNote, Method, Outcome, OwnerNames, Packing, PageCounts,
+    PageHashes, PageReport, Pressure, RelPath, Retry, Said, Sha256, Side, SkipReason, SliceData, Timestamp,
 };
-use haul_wire::{DirectAnswer, HEADER_LEN, Kind, Response, ScanPart, Welcome, encode};
+use haul_wire::{DirectAnswer, FrameKind, HEADER_LEN, Response, ScanPart, Welcome, encode};
 
 use super::parts::{MessageField, parts};
 
 /// The samples as bodies, with their parts.
 pub(crate) fn all() -> Vec<(Vec<u8>, Vec<MessageField>)> {
     let told = welcomes().into_iter().map(|message| {
-        let body = body(Kind::Welcome, &message);
+        let body = body(FrameKind::Welcome, &message);
         let parts = parts::<Welcome>("Welcome", &body).unwrap();
         (body, parts)
     });
     let answered = responses().into_iter().map(|message| {
-        let body = body(Kind::Response, &message);
+        let body = body(FrameKind::Response, &message);
         let parts = parts::<Response>("Response", &body).unwrap();
         (body, parts)
     });
     told.chain(answered).collect()
 }
 
-fn body<T: serde::Serialize>(kind: Kind, message: &T) -> Vec<u8> {
+fn body<T: serde::Serialize>(kind: FrameKind, message: &T) -> Vec<u8> {
     encode(kind, 0, message, 0).unwrap().split_off(HEADER_LEN)
 }
 
@@ -41,7 +41,7 @@ fn responses() -> Vec<Response> {
         Response::Failed(_) => vec![Response::TooLarge],
         Response::TooLarge => vec![Response::Gone],
         Response::Gone => vec![Response::Root(None), Response::Root(Some(entry("", EntryKind::Dir)))],
-        Response::Root(_) => vec![Response::Above(Above {
+        Response::Root(_) => vec![Response::Above(RulesAbove {
             root: b"/told".to_vec(),
             files: vec![AboveFile { dir: b"/".to_vec(), name: b".told".to_vec(), text: b"- x".to_vec() }],
         })],
@@ -74,7 +74,7 @@ fn responses() -> Vec<Response> {
             vec![Response::HungOperation { hung: vec![hung], held_by_iops: true }]
         }
         Response::HungOperation { .. } => {
-            vec![Response::Probe(ProbeResult::Work(Work { busy: 7, total: 8 }))]
+            vec![Response::Probe(ProbeResult::Work(CpuTicks { busy: 7, total: 8 }))]
         }
         Response::Probe(_) => vec![Response::Produced],
         Response::Produced => vec![Response::OwnerIds(vec![Some(5), None])],
@@ -183,7 +183,7 @@ fn answers() -> Response {
         Ok(Answer::Updated(Changes::SIZE | Changes::MODE)),
         Ok(Answer::Made(Changes::NEW)),
         Ok(Answer::Need { changes: Changes::NEW, have: vec![0..1, 5..6] }),
-        Ok(Answer::Left(Left::Newer)),
+        Ok(Answer::Left(SkipReason::Newer)),
         Err(error(Retry::Again)),
     ])
 }

@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use haul_core::{Digest, Outcome};
-use haul_wire::{Kind, MAX_BODY, Request, Response, decode_body, encode};
+use haul_wire::{FrameKind, MAX_BODY, Request, Response, decode_body, encode};
 
 use super::changes::{changes, replaced};
-use super::frame::{Frame, Told};
-use super::lie::Lie;
+use super::frame::{FalseFrame, Frame};
+use super::lie::MessageLie;
 use super::message::{name_of, parts_of};
-use crate::fault::{Call, complain, leave, start_remote, until_hung_up};
+use crate::fault::{SshCommand, complain, leave, start_remote, until_hung_up};
 
 /// The answers to content that never reached the remote end.
 pub(crate) const CLAIMS: &[&str] = &["stored", "committed", "committed-as", "fewer", "more", "nothing"];
@@ -26,17 +26,18 @@ pub(crate) const CLAIMS: &[&str] = &["stored", "committed", "committed-as", "few
 pub fn relay(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut arguments = arguments.into_iter();
     let dir = PathBuf::from(arguments.next().unwrap_or_default());
-    let call = Call::parse(arguments);
+    let call = SshCommand::parse(arguments);
     if !call.is_command() {
         return complain("only commands on a host can be run");
     }
-    let lie: Option<Lie> = fs::read_to_string(dir.join("lie")).ok().and_then(|text| text.parse().ok());
+    let lie: Option<MessageLie> = fs::read_to_string(dir.join("lie")).ok().and_then(|text| text.parse().ok());
     let child = start_remote(None, &call);
     let Ok(mut child) = child else { return complain("the far command cannot be run") };
     let (Some(remote_in), Some(mut remote_out)) = (child.stdin.take(), child.stdout.take()) else {
         return complain("the far command has no pipes");
     };
-    let liar = Arc::new(Liar { lie, dir, state: Mutex::default(), local: Mutex::new(Local::default()) });
+    let liar =
+        Arc::new(HaulLiar { lie, dir, state: Mutex::default(), local: Mutex::new(LocalOutput::default()) });
     let up = liar.clone();
     // Detached: it must not hold up the end of the process while it waits for the local end.
     thread::spawn(move || up.pass_up(remote_in));
@@ -47,15 +48,15 @@ pub fn relay(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-struct Liar {
-    lie: Option<Lie>,
+struct HaulLiar {
+    lie: Option<MessageLie>,
     dir: PathBuf,
-    state: Mutex<State>,
-    local: Mutex<Local>,
+    state: Mutex<LiarState>,
+    local: Mutex<LocalOutput>,
 }
 
 #[derive(Default)]
-struct State {
+struct LiarState {
     /// Requests that have no answer yet.
     open: BTreeSet<u64>,
     /// The last that has one.
@@ -66,12 +67,12 @@ struct State {
 
 /// The output to the local end.
 #[derive(Default)]
-struct Local {
+struct LocalOutput {
     /// To be sent after the next frame.
     held: Vec<u8>,
 }
 
-impl Local {
+impl LocalOutput {
     fn send(&mut self, bytes: &[u8]) {
         let mut out = io::stdout().lock();
         let held = std::mem::take(&mut self.held);
@@ -81,12 +82,12 @@ impl Local {
     }
 }
 
-impl Liar {
+impl HaulLiar {
     /// Passes on the frames of the local end, except content whose arrival the lie claims.
     fn pass_up(&self, mut remote: ChildStdin) {
         let mut local = io::stdin().lock();
         while let Ok(Some(frame)) = Frame::read(&mut local) {
-            if frame.kind == Kind::Request {
+            if frame.kind == FrameKind::Request {
                 self.state.lock().unwrap().open.insert(frame.id);
                 if let Some(answer) = self.claim(&frame) {
                     self.local.lock().unwrap().send(&answer);
@@ -108,17 +109,17 @@ impl Liar {
             let told = self.retell(frame);
             let mut local = self.local.lock().unwrap();
             match told {
-                Told::Bytes(bytes) => local.send(&bytes),
-                Told::Later(bytes) => local.held = bytes,
-                Told::Cut(bytes) => {
+                FalseFrame::Bytes(bytes) => local.send(&bytes),
+                FalseFrame::Later(bytes) => local.held = bytes,
+                FalseFrame::Cut(bytes) => {
                     local.send(&bytes);
                     leave();
                 }
-                Told::Silence => {
+                FalseFrame::Silence => {
                     until_hung_up(&io::stdout());
                     leave();
                 }
-                Told::Flood(bytes, times, end) => {
+                FalseFrame::Flood(bytes, times, end) => {
                     (0..times).for_each(|_| local.send(&bytes));
                     local.send(&end);
                 }
@@ -129,7 +130,7 @@ impl Liar {
     }
 
     /// Whether the next part with the key is the one, or one of those, that is changed.
-    fn is_now(&self, lie: &Lie) -> bool {
+    fn is_now(&self, lie: &MessageLie) -> bool {
         let number = {
             let mut state = self.state.lock().unwrap();
             state.seen += 1;
@@ -146,7 +147,7 @@ impl Liar {
         }
     }
 
-    fn retell(&self, mut frame: Frame) -> Told {
+    fn retell(&self, mut frame: Frame) -> FalseFrame {
         let (old, other) = {
             let mut state = self.state.lock().unwrap();
             let known = state.open.remove(&frame.id);
@@ -157,17 +158,17 @@ impl Liar {
             }
             (old, other)
         };
-        let Some(lie) = &self.lie else { return Told::Bytes(frame.bytes()) };
-        let welcome = frame.kind == Kind::Welcome;
-        if !welcome && frame.kind != Kind::Response {
-            return Told::Bytes(frame.bytes());
+        let Some(lie) = &self.lie else { return FalseFrame::Bytes(frame.bytes()) };
+        let welcome = frame.kind == FrameKind::Welcome;
+        if !welcome && frame.kind != FrameKind::Response {
+            return FalseFrame::Bytes(frame.bytes());
         }
         let parts = parts_of(welcome, &frame.body);
         if let Some(name) = lie.key.strip_prefix("Frame.") {
             if name == name_of(welcome, &parts) && self.is_now(lie) {
                 return frame.told(&lie.change, old, other);
             }
-            return Told::Bytes(frame.bytes());
+            return FalseFrame::Bytes(frame.bytes());
         }
         let mut chosen: Vec<_> = parts.iter().filter(|part| part.key == lie.key).collect();
         chosen.retain(|_| self.is_now(lie));
@@ -181,7 +182,7 @@ impl Liar {
                 }
             }
         }
-        Told::Bytes(frame.bytes())
+        FalseFrame::Bytes(frame.bytes())
     }
 
     /// The answer to content that is dropped here, if that is the lie.
@@ -204,15 +205,15 @@ impl Liar {
             _ => {}
         }
         self.state.lock().unwrap().open.remove(&frame.id);
-        encode(Kind::Response, frame.id, &Response::Write(outcomes), 0).ok()
+        encode(FrameKind::Response, frame.id, &Response::Write(outcomes), 0).ok()
     }
 }
 
 fn record(messages: &mut Option<File>, frame: &Frame) {
     let kind = match frame.kind {
-        Kind::Welcome => 2,
-        Kind::Response => 4,
-        Kind::Hello | Kind::Request | Kind::Ping => return,
+        FrameKind::Welcome => 2,
+        FrameKind::Response => 4,
+        FrameKind::Hello | FrameKind::Request | FrameKind::Ping => return,
     };
     let len = (frame.body.len() as u32).to_le_bytes();
     if let Some(file) = messages {

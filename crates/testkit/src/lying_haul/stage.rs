@@ -15,14 +15,14 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::judge::{believed, problems, withholds};
-use super::lie::Lie;
+use super::lie::MessageLie;
 use super::lies::{Lies, lies};
 use super::plan::LiarPlan;
 use crate::compare::fingerprint;
 use crate::measured::{measured, peak};
 use crate::needs::tool;
 use crate::process::{Finished, comes_true, descendants, joined, signal};
-use crate::{Care, Tree, duplicate, tree_differences};
+use crate::{Care, TestTree, duplicate, tree_differences};
 
 /// Memory for content that each run is given.
 const MAX_MEMORY: u64 = 32 << 20;
@@ -36,7 +36,7 @@ const AT_ONCE: usize = 4;
 
 /// A command that talks to a remote haul.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene {
+pub struct LyingScene {
     /// Its name.
     pub name: &'static str,
     /// The words, with `SRC` and `DST` for the trees, and `FAR:` or `OTHER:` before a remote one.
@@ -45,12 +45,12 @@ pub struct Scene {
     proves: bool,
 }
 
-const fn command(name: &'static str, words: &'static str, proves: bool) -> Scene {
-    Scene { name, words, proves }
+const fn command(name: &'static str, words: &'static str, proves: bool) -> LyingScene {
+    LyingScene { name, words, proves }
 }
 
 /// All commands; together they have every kind of message.
-pub const SCENES: &[Scene] = &[
+pub const SCENES: &[LyingScene] = &[
     command("pull", "sync FAR:SRC/ DST/", true),
     command("pull-c", "sync -c --nice --max-delete 5 FAR:SRC/ DST/", true),
     command("push", "sync SRC/ FAR:DST/", true),
@@ -67,12 +67,12 @@ pub const SCENES: &[Scene] = &[
 
 /// The command with this name.
 #[must_use]
-pub fn scene(name: &str) -> &'static Scene {
+pub fn scene(name: &str) -> &'static LyingScene {
     SCENES.iter().find(|scene| scene.name == name).unwrap_or_else(|| panic!("no command is called {name}"))
 }
 
 /// Trees that all runs use, and how to run.
-pub struct Stage {
+pub struct LyingStage {
     root: PathBuf,
     tag: String,
     haul: PathBuf,
@@ -82,7 +82,7 @@ pub struct Stage {
 
 /// How a run ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct EndedRun {
     /// The process with its status and output.
     pub run: Finished,
     /// Its peak memory in bytes.
@@ -97,12 +97,12 @@ pub struct Ended {
     pub problems: Vec<String>,
 }
 
-impl Stage {
+impl LyingStage {
     /// Makes the trees in the folder `root`. `this` is a program that calls [`super::relay`] and
     /// [`crate::measured::measure`].
     #[must_use]
     pub fn new(root: &Path, tag: &str, haul: &Path, this: &Path) -> Self {
-        let source = Tree::new(root.join("src"), 1);
+        let source = TestTree::new(root.join("src"), 1);
         for name in ["same", "other", "missing", "dir/sub/file", "suid", "attributes"] {
             source.file(name, 1000);
             source.time(name, 1_600_000_000, 5);
@@ -137,13 +137,13 @@ impl Stage {
 
     /// Runs the command in a new folder `name`; without a lie its messages are recorded.
     #[must_use]
-    pub fn run(&self, scene: &Scene, lie: Option<&Lie>, name: &str) -> (LiarPlan, Ended) {
+    pub fn run(&self, scene: &LyingScene, lie: Option<&MessageLie>, name: &str) -> (LiarPlan, EndedRun) {
         let here = self.root.join(name);
         let (copy, canary, home) = (here.join("dst"), here.join("canary"), here.join("home"));
         for dir in [&here, &home] {
             fs::create_dir(dir).unwrap();
         }
-        Tree::new(&canary, 2).text("precious", "untouched");
+        TestTree::new(&canary, 2).text("precious", "untouched");
         // For `verify` only one file differs.
         let old =
             if scene.words.starts_with("verify") { self.root.join("src") } else { self.root.join("old") };
@@ -178,12 +178,15 @@ impl Stage {
             let differ = tree_differences(&self.root.join("src"), &copy, &Care::default());
             found.push(format!("exit 0, and {differ:?}"));
         }
-        (plan.clone(), Ended { run, peak, told: plan.was_told(), interrupted, fooled, problems: found })
+        (plan.clone(), EndedRun { run, peak, told: plan.was_told(), interrupted, fooled, problems: found })
     }
 
     /// Runs each of these commands without a lie. Returns the possible lies of each.
     #[must_use]
-    pub fn record(&self, scenes: &[&'static Scene]) -> Vec<(&'static Scene, BTreeMap<String, Lies>)> {
+    pub fn record(
+        &self,
+        scenes: &[&'static LyingScene],
+    ) -> Vec<(&'static LyingScene, BTreeMap<String, Lies>)> {
         let told = Mutex::new(Vec::new());
         in_parallel(scenes.len(), |at| {
             let name = format!("recording-{}", scenes[at].name);
@@ -199,7 +202,7 @@ impl Stage {
 
     /// Tells each of these lies, several at a time, and gives how each run ended.
     #[must_use]
-    pub fn tell(&self, all: &[(&'static Scene, Lie)]) -> Vec<Ended> {
+    pub fn tell(&self, all: &[(&'static LyingScene, MessageLie)]) -> Vec<EndedRun> {
         let told = Mutex::new(BTreeMap::new());
         in_parallel(all.len(), |at| {
             let (scene, lie) = &all[at];
@@ -217,7 +220,13 @@ impl Stage {
     }
 
     /// Runs it beside `copy`. Whether it had to be interrupted.
-    fn execute(&self, scene: &Scene, plan: &LiarPlan, copy: &Path, timeout: Duration) -> (Finished, bool) {
+    fn execute(
+        &self,
+        scene: &LyingScene,
+        plan: &LiarPlan,
+        copy: &Path,
+        timeout: Duration,
+    ) -> (Finished, bool) {
         let here = copy.parent().unwrap();
         let home = here.join("home");
         let (src, dst) = (self.root.join("src"), copy.to_owned());

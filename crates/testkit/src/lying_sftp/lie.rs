@@ -7,7 +7,7 @@ use std::path::Path;
 /// A [`Field`], and the list of all, by which one is found by its name.
 macro_rules! fields {
     ($($(#[$what:meta])* $field:ident,)*) => {
-        /// The change of an answer. `number` and `bytes` are those of the [`Lie`].
+        /// The change of an answer. `number` and `bytes` are those of the [`ServerLie`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Field {
             $($(#[$what])* $field,)*
@@ -106,7 +106,7 @@ fields! {
 
 /// One lie of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lie {
+pub struct ServerLie {
     /// The request that is answered so, as `readdir` or `fsync`.
     pub asked: String,
     /// Whether every such answer is a lie, or only the first one of all connections.
@@ -119,7 +119,7 @@ pub struct Lie {
     pub bytes: Vec<u8>,
 }
 
-impl Lie {
+impl ServerLie {
     /// Writes it to the folder `dir`, which is made.
     ///
     /// # Panics
@@ -149,7 +149,7 @@ impl Lie {
     }
 }
 
-impl fmt::Display for Lie {
+impl fmt::Display for ServerLie {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let which = if self.every { "every" } else { "first" };
         write!(f, "{} {which} {:?} {} ", self.asked, self.field, self.number)?;
@@ -165,11 +165,16 @@ mod tests {
     fn a_lie_is_read_as_it_was_written() {
         for field in FIELDS {
             for bytes in [vec![], b"..\xff\0".to_vec()] {
-                let lie =
-                    Lie { asked: "open".to_owned(), every: true, field: *field, number: u64::MAX, bytes };
-                assert_eq!(Lie::parse(&lie.to_string()), Some(lie));
+                let lie = ServerLie {
+                    asked: "open".to_owned(),
+                    every: true,
+                    field: *field,
+                    number: u64::MAX,
+                    bytes,
+                };
+                assert_eq!(ServerLie::parse(&lie.to_string()), Some(lie));
             }
         }
-        assert_eq!(Lie::parse("open every Nonsense 1 "), None);
+        assert_eq!(ServerLie::parse("open every Nonsense 1 "), None);
     }
 }

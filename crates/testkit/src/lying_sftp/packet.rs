@@ -1,6 +1,6 @@
 //! The packets of SFTP version 3, as far as it takes to lie in them.
 
-use super::lie::{Field, Lie};
+use super::lie::{Field, ServerLie};
 
 pub(super) const STATUS: u8 = 101;
 const HANDLE: u8 = 102;
@@ -20,7 +20,7 @@ pub(super) fn asked(body: &[u8]) -> String {
     ];
     match body.first() {
         Some(200) => {
-            let name = Reader(body.get(5..).unwrap_or_default()).string();
+            let name = PacketReader(body.get(5..).unwrap_or_default()).string();
             String::from_utf8_lossy(&name).split('@').next().unwrap_or_default().to_owned()
         }
         Some(kind) => kinds.get(usize::from(*kind).wrapping_sub(1)).copied().unwrap_or_default().to_owned(),
@@ -55,9 +55,9 @@ pub(super) fn is_end(body: &[u8]) -> bool {
     body.first() == Some(&STATUS) && body.get(5..9) == Some(&END_OF_FILE.to_be_bytes())
 }
 
-struct Reader<'a>(&'a [u8]);
+struct PacketReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl PacketReader<'_> {
     fn take(&mut self, len: usize) -> Vec<u8> {
         let (taken, rest) = self.0.split_at(len.min(self.0.len()));
         self.0 = rest;
@@ -73,10 +73,10 @@ impl Reader<'_> {
         self.take(len as usize)
     }
 
-    fn attrs(&mut self) -> Attrs {
+    fn attrs(&mut self) -> RawAttrs {
         let flags = self.u32();
         let len = |flag: u32, len: usize| if flags & flag != 0 { len } else { 0 };
-        Attrs {
+        RawAttrs {
             flags,
             size: self.take(len(1, 8)),
             owner: self.take(len(2, 8)),
@@ -89,7 +89,7 @@ impl Reader<'_> {
 
 /// Metadata, each part as its bytes.
 #[derive(Clone, Default)]
-struct Attrs {
+struct RawAttrs {
     flags: u32,
     size: Vec<u8>,
     owner: Vec<u8>,
@@ -98,7 +98,7 @@ struct Attrs {
     more: Vec<u8>,
 }
 
-impl Attrs {
+impl RawAttrs {
     /// Those of an entry of this mode.
     fn of(mode: u32) -> Self {
         Self {
@@ -116,7 +116,7 @@ impl Attrs {
     }
 
     /// Whether the lie is one of metadata; then it is told.
-    fn lie(&mut self, lie: &Lie) -> bool {
+    fn lie(&mut self, lie: &ServerLie) -> bool {
         let number = lie.number as u32;
         match lie.field {
             Field::Bare => *self = Self::default(),
@@ -135,14 +135,14 @@ impl Attrs {
     }
 }
 
-type Name = (Vec<u8>, Vec<u8>, Attrs);
+type RawName = (Vec<u8>, Vec<u8>, RawAttrs);
 
-fn names(body: &[u8]) -> Vec<Name> {
-    let mut rest = Reader(&body[5..]);
+fn names(body: &[u8]) -> Vec<RawName> {
+    let mut rest = PacketReader(&body[5..]);
     (0..rest.u32()).map(|_| (rest.string(), rest.string(), rest.attrs())).collect()
 }
 
-fn with_names(id: [u8; 4], names: &[Name]) -> Vec<u8> {
+fn with_names(id: [u8; 4], names: &[RawName]) -> Vec<u8> {
     let mut body = [&[NAMES][..], &id, &length(names.len())].concat();
     for (name, shown, attrs) in names {
         body.extend([string(name), string(shown), attrs.bytes()].concat());
@@ -152,7 +152,8 @@ fn with_names(id: [u8; 4], names: &[Name]) -> Vec<u8> {
 
 /// A part of a listing that nobody made: `number` tells it from others.
 pub(super) fn other_names(id: [u8; 4], number: u64, stuffed: bool) -> Vec<u8> {
-    let one = |at: u64| (format!("n{:07}", number * 10_000 + at).into_bytes(), vec![], Attrs::of(0o100_644));
+    let one =
+        |at: u64| (format!("n{:07}", number * 10_000 + at).into_bytes(), vec![], RawAttrs::of(0o100_644));
     let len = with_names(id, &[one(0)]).len() - 9;
     let count = if stuffed { (STUFFED / len) as u64 } else { 100 };
     with_names(id, &(0..count).map(one).collect::<Vec<_>>())
@@ -166,11 +167,11 @@ pub(super) struct Before {
 }
 
 /// The bytes to be sent in the place of the answer `body`; `None` if there is no such field in it.
-pub(super) fn lie(lie: &Lie, body: &[u8], before: &Before) -> Option<Vec<u8>> {
+pub(super) fn lie(lie: &ServerLie, body: &[u8], before: &Before) -> Option<Vec<u8>> {
     let kind = *body.first()?;
     let number = lie.number as u32;
     let mut changed = body.to_vec();
-    let rest = || Reader(body.get(5..).unwrap_or_default());
+    let rest = || PacketReader(body.get(5..).unwrap_or_default());
     match lie.field {
         Field::Length => return Some([&number.to_be_bytes()[..], body].concat()),
         Field::LengthBeyond => return Some([&length(body.len() + number as usize)[..], body].concat()),
@@ -228,7 +229,7 @@ pub(super) fn lie(lie: &Lie, body: &[u8], before: &Before) -> Option<Vec<u8>> {
     Some(framed(&changed))
 }
 
-fn lie_in_names(lie: &Lie, body: &[u8]) -> Option<Vec<u8>> {
+fn lie_in_names(lie: &ServerLie, body: &[u8]) -> Option<Vec<u8>> {
     let mut names = names(body);
     let listing = names.len() > 1 || names.first().is_some_and(|(name, _, _)| name == b".");
     let is_own = |name: &[u8]| listing && matches!(name, b"." | b"..");
@@ -239,7 +240,7 @@ fn lie_in_names(lie: &Lie, body: &[u8]) -> Option<Vec<u8>> {
         _ => None,
     };
     if let Some(mode) = mode {
-        names.push((lie.bytes.clone(), Vec::new(), Attrs::of(mode)));
+        names.push((lie.bytes.clone(), Vec::new(), RawAttrs::of(mode)));
         return Some(with_names(id(body), &names));
     }
     let mut told = false;

@@ -9,21 +9,21 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use super::lie::{Field, Lie};
+use super::lie::{Field, ServerLie};
 use super::packet::{self, Before};
 
 /// The exit code of ssh when there is no connection.
 const NO_CONNECTION: u8 = 255;
 
 /// The lie, its folder, and the requests without an answer.
-struct Liar {
-    lie: Lie,
+struct SftpLiar {
+    lie: ServerLie,
     dir: PathBuf,
     /// The kind of each request, by its number.
     asked: Mutex<HashMap<[u8; 4], String>>,
 }
 
-impl Liar {
+impl SftpLiar {
     /// Whether it is time for the lie; it then counts as told.
     fn tells(&self, asked: &str) -> bool {
         if asked != self.lie.asked && self.lie.asked != "any" {
@@ -56,9 +56,9 @@ pub fn serve(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn run(dir: &Path) -> io::Result<()> {
-    let lie = Lie::parse(&fs::read_to_string(dir.join("lie"))?);
+    let lie = ServerLie::parse(&fs::read_to_string(dir.join("lie"))?);
     let lie = lie.ok_or_else(|| io::Error::other("the lie cannot be read"))?;
-    let liar = Arc::new(Liar { lie, dir: dir.to_owned(), asked: Mutex::default() });
+    let liar = Arc::new(SftpLiar { lie, dir: dir.to_owned(), asked: Mutex::default() });
     let mut server = Command::new(crate::sshd::sftp_server());
     let mut server = server.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let (to, from) = (server.stdin.take(), server.stdout.take());
@@ -89,7 +89,7 @@ fn run(dir: &Path) -> io::Result<()> {
 }
 
 /// Passes on the answers of the server, until the server or the lie ends the connection.
-fn answer(liar: &Liar, mut from: impl Read) -> io::Result<()> {
+fn answer(liar: &SftpLiar, mut from: impl Read) -> io::Result<()> {
     let lie = &liar.lie;
     let mut before = Before::default();
     let (mut part, mut parts) = (Vec::new(), 0);

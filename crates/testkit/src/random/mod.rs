@@ -34,12 +34,12 @@ const NAMES: [&str; 14] = [
     "long-long-long-name",
 ];
 
-/// Lengths of files. Files of more than 4 MiB come from [`Shape::big`].
+/// Lengths of files. Files of more than 4 MiB come from [`TreeShape::big`].
 const LENGTHS: [u64; 8] = [0, 1, 7, 100, 4096, 5000, 70_000, 300_000];
 
 /// The entries and metadata that a random tree may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct TreeShape {
     /// Entries that are made, at most.
     pub entries: u64,
     /// Levels of folders, at most.
@@ -58,7 +58,7 @@ pub struct Shape {
     pub nanoseconds: bool,
 }
 
-impl Default for Shape {
+impl Default for TreeShape {
     fn default() -> Self {
         Self {
             entries: 40,
@@ -73,7 +73,7 @@ impl Default for Shape {
     }
 }
 
-impl Shape {
+impl TreeShape {
     /// A tree that SFTP can carry.
     #[must_use]
     pub fn of_sftp() -> Self {
@@ -85,14 +85,14 @@ impl Shape {
 #[derive(Clone, Debug)]
 pub struct RandomTrees {
     random: Random,
-    shape: Shape,
+    shape: TreeShape,
     big: u64,
 }
 
 impl RandomTrees {
     /// A maker with this seed.
     #[must_use]
-    pub fn new(seed: u64, shape: Shape) -> Self {
+    pub fn new(seed: u64, shape: TreeShape) -> Self {
         Self { random: Random::new(seed), shape, big: shape.big }
     }
 
@@ -296,7 +296,7 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         let make = |name: &str| {
             let root = here.path().join(name);
-            let mut trees = RandomTrees::new(7, Shape { big: 0, ..Shape::default() });
+            let mut trees = RandomTrees::new(7, TreeShape { big: 0, ..TreeShape::default() });
             trees.fill(&root);
             let done = trees.mutate(&root, 12);
             (root, done)
@@ -318,7 +318,7 @@ mod tests {
         for seed in 0..20 {
             let (one, other) =
                 (here.path().join(format!("{seed}")), here.path().join(format!("{seed}-copy")));
-            let mut trees = RandomTrees::new(seed, Shape { big: 0, ..Shape::default() });
+            let mut trees = RandomTrees::new(seed, TreeShape { big: 0, ..TreeShape::default() });
             trees.fill(&one);
             duplicate(&one, &other);
             let same = tree_differences(&one, &other, &Care::default());

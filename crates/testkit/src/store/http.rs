@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 
 /// The method, the address and the headers of a request.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct HttpRequest {
     /// `GET`, `PUT` …
     pub method: String,
     /// The path, as it is written.
@@ -15,7 +15,7 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
 }
 
-impl Request {
+impl HttpRequest {
     /// A header.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -55,14 +55,14 @@ impl Request {
 }
 
 /// The head of a request or an answer: its bytes, its first line and its headers.
-pub(super) struct Head {
+pub(super) struct MessageHead {
     pub(super) bytes: Vec<u8>,
     pub(super) first: String,
     pub(super) headers: Vec<(String, String)>,
 }
 
 /// Reads a head; `None` where the connection ends instead.
-pub(super) fn read_head(from: &mut impl BufRead) -> io::Result<Option<Head>> {
+pub(super) fn read_head(from: &mut impl BufRead) -> io::Result<Option<MessageHead>> {
     let (mut bytes, mut lines) = (Vec::new(), Vec::new());
     loop {
         let mut line = Vec::new();
@@ -82,10 +82,10 @@ pub(super) fn read_head(from: &mut impl BufRead) -> io::Result<Option<Head>> {
         let (name, value) = line.split_once(':')?;
         Some((name.to_ascii_lowercase(), value.trim().to_owned()))
     });
-    Ok(Some(Head { bytes, first, headers: headers.collect() }))
+    Ok(Some(MessageHead { bytes, first, headers: headers.collect() }))
 }
 
-impl Head {
+impl MessageHead {
     fn get(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(other, _)| other == name).map(|(_, value)| &value[..])
     }
@@ -110,14 +110,14 @@ impl Head {
         format!("{}\r\n{}{name}: {value}\r\n\r\n", self.first, lines.concat()).into_bytes()
     }
 
-    pub(super) fn request(&self) -> Request {
+    pub(super) fn request(&self) -> HttpRequest {
         let mut words = self.first.split(' ');
         let method = words.next().unwrap_or_default().to_owned();
         let (path, query) = words.next().unwrap_or_default().split_once('?').map_or_else(
             || (self.first.split(' ').nth(1).unwrap_or_default().to_owned(), String::new()),
             |(path, query)| (path.to_owned(), query.to_owned()),
         );
-        Request { method, path, query, headers: self.headers.clone() }
+        HttpRequest { method, path, query, headers: self.headers.clone() }
     }
 
     /// The status of an answer.

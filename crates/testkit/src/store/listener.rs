@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, thread};
 
 /// Takes connections until it is dropped; those that it has then go on.
-pub(super) struct Listener {
+pub(super) struct StoreListener {
     address: SocketAddr,
     ended: Arc<AtomicBool>,
 }
 
-impl Listener {
+impl StoreListener {
     /// Hands each connection to `serve`, and closes it afterwards. It ignores errors of `serve`.
     ///
     /// # Panics
@@ -45,7 +45,7 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for StoreListener {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
         let _ = TcpStream::connect(self.address);

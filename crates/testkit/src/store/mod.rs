@@ -9,8 +9,8 @@ mod scripted;
 mod server;
 mod small;
 
-pub use http::Request;
-pub use proxy::{Proxy, Trouble};
-pub use scripted::{Reply, Scripted};
+pub use http::HttpRequest;
+pub use proxy::{Proxy, ProxyTrouble};
+pub use scripted::{Scripted, ScriptedReply};
 pub use server::{ACCESS_KEY, AZURE_ACCOUNT, AZURE_KEY, SECRET_KEY, azurite, endpoint, fake_gcs};
 pub use small::{Habits, SmallStore};

@@ -7,12 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use super::google::{from_s3, to_s3};
-use super::http::{Request, pass, read_head};
-use super::listener::Listener;
+use super::http::{HttpRequest, pass, read_head};
+use super::listener::StoreListener;
 
 /// The trouble that one request has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum ProxyTrouble {
     /// It is answered with this status, headers and code instead of being handed on.
     Refuse(u16, &'static str, &'static str),
     /// It is answered with this content instead of being handed on.
@@ -35,21 +35,21 @@ pub enum Trouble {
     Slow(u64),
 }
 
-type Plan = Box<dyn Fn(&Request, usize) -> Option<Trouble> + Send + Sync>;
+type ProxyPlan = Box<dyn Fn(&HttpRequest, usize) -> Option<ProxyTrouble> + Send + Sync>;
 
-struct Shared {
+struct SharedProxy {
     upstream: SocketAddr,
     /// The client speaks as to Google, the store as S3.
     google: bool,
-    plan: Plan,
-    seen: Mutex<Vec<Request>>,
-    done: Mutex<Vec<Request>>,
+    plan: ProxyPlan,
+    seen: Mutex<Vec<HttpRequest>>,
+    done: Mutex<Vec<HttpRequest>>,
 }
 
 /// A proxy on a port of its own. It takes no new connections once it is dropped.
 pub struct Proxy {
-    listener: Listener,
-    shared: Arc<Shared>,
+    listener: StoreListener,
+    shared: Arc<SharedProxy>,
 }
 
 impl Proxy {
@@ -61,7 +61,7 @@ impl Proxy {
     #[must_use]
     pub fn start(
         upstream: SocketAddr,
-        plan: impl Fn(&Request, usize) -> Option<Trouble> + Send + Sync + 'static,
+        plan: impl Fn(&HttpRequest, usize) -> Option<ProxyTrouble> + Send + Sync + 'static,
     ) -> Self {
         Self::between(upstream, false, plan)
     }
@@ -73,7 +73,7 @@ impl Proxy {
     #[must_use]
     pub fn google(
         upstream: SocketAddr,
-        plan: impl Fn(&Request, usize) -> Option<Trouble> + Send + Sync + 'static,
+        plan: impl Fn(&HttpRequest, usize) -> Option<ProxyTrouble> + Send + Sync + 'static,
     ) -> Self {
         Self::between(upstream, true, plan)
     }
@@ -81,9 +81,9 @@ impl Proxy {
     fn between(
         upstream: SocketAddr,
         google: bool,
-        plan: impl Fn(&Request, usize) -> Option<Trouble> + Send + Sync + 'static,
+        plan: impl Fn(&HttpRequest, usize) -> Option<ProxyTrouble> + Send + Sync + 'static,
     ) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedProxy {
             upstream,
             google,
             plan: Box::new(plan),
@@ -91,7 +91,7 @@ impl Proxy {
             done: Mutex::default(),
         });
         let each = Arc::clone(&shared);
-        Self { listener: Listener::start(move |client| each.serve(client)), shared }
+        Self { listener: StoreListener::start(move |client| each.serve(client)), shared }
     }
 
     /// As an endpoint.
@@ -102,25 +102,25 @@ impl Proxy {
 
     /// All requests so far, in the order in which their heads came.
     #[must_use]
-    pub fn seen(&self) -> Vec<Request> {
+    pub fn seen(&self) -> Vec<HttpRequest> {
         self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How many requests, of which `which` says yes, the store has done, and its answer was handed on.
     #[must_use]
-    pub fn done(&self, which: impl Fn(&Request) -> bool) -> usize {
+    pub fn done(&self, which: impl Fn(&HttpRequest) -> bool) -> usize {
         let done = self.shared.done.lock().unwrap_or_else(PoisonError::into_inner);
         done.iter().filter(|request| which(request)).count()
     }
 
     /// How many requests there were of which `which` says yes.
     #[must_use]
-    pub fn count(&self, which: impl Fn(&Request) -> bool) -> usize {
+    pub fn count(&self, which: impl Fn(&HttpRequest) -> bool) -> usize {
         self.seen().iter().filter(|request| which(request)).count()
     }
 }
 
-impl Shared {
+impl SharedProxy {
     fn serve(&self, client: &TcpStream) -> io::Result<()> {
         client.set_nodelay(true)?;
         let store = TcpStream::connect(self.upstream)?;
@@ -137,7 +137,7 @@ impl Shared {
             let request = head.request();
             let before = {
                 let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-                let same = |other: &&Request| {
+                let same = |other: &&HttpRequest| {
                     (&other.method, &other.path, &other.query, other.header("range"))
                         == (&request.method, &request.path, &request.query, request.header("range"))
                 };
@@ -146,7 +146,7 @@ impl Shared {
                 before
             };
             let trouble = (self.plan)(&request, before);
-            if let Some(Trouble::Refuse(status, header, code)) = trouble {
+            if let Some(ProxyTrouble::Refuse(status, header, code)) = trouble {
                 pass(&mut requests, &mut io::sink(), head.len(), &mut |_| Ok(()))?;
                 let content = if request.method == "HEAD" {
                     String::new()
@@ -158,7 +158,7 @@ impl Shared {
                 to_client.flush()?;
                 continue;
             }
-            if let Some(Trouble::Answer(content)) = &trouble {
+            if let Some(ProxyTrouble::Answer(content)) = &trouble {
                 pass(&mut requests, &mut io::sink(), head.len(), &mut |_| Ok(()))?;
                 write!(to_client, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{content}", content.len())?;
                 to_client.flush()?;
@@ -168,12 +168,12 @@ impl Shared {
             pass(&mut requests, &mut to_store, head.len(), &mut spoil(&trouble, true))?;
             let Some(answer) = read_head(&mut answers)? else { return Ok(()) };
             match trouble {
-                Some(Trouble::LoseAnswer) => return Ok(()),
-                Some(Trouble::Late(time)) => thread::sleep(time),
+                Some(ProxyTrouble::LoseAnswer) => return Ok(()),
+                Some(ProxyTrouble::Late(time)) => thread::sleep(time),
                 _ => {}
             }
             match trouble {
-                Some(Trouble::Lie(name, value)) => to_client.write_all(&answer.saying(name, value))?,
+                Some(ProxyTrouble::Lie(name, value)) => to_client.write_all(&answer.saying(name, value))?,
                 _ if self.google => to_client.write_all(&from_s3(&answer.bytes))?,
                 _ => to_client.write_all(&answer.bytes)?,
             }
@@ -192,22 +192,24 @@ impl Shared {
 }
 
 /// Applies the trouble to content on its way, up (to the store) or down.
-fn spoil(trouble: &Option<Trouble>, up: bool) -> impl FnMut(&mut [u8]) -> io::Result<()> {
+fn spoil(trouble: &Option<ProxyTrouble>, up: bool) -> impl FnMut(&mut [u8]) -> io::Result<()> {
     let trouble = trouble.clone();
     let mut at = 0;
     move |bytes: &mut [u8]| {
         let (start, end) = (at, at + bytes.len() as u64);
         at = end;
         match (&trouble, up) {
-            (Some(Trouble::CutContent(cut)), true) | (Some(Trouble::CutAnswer(cut)), false) if end > *cut => {
+            (Some(ProxyTrouble::CutContent(cut)), true) | (Some(ProxyTrouble::CutAnswer(cut)), false)
+                if end > *cut =>
+            {
                 return Err(io::ErrorKind::ConnectionReset.into());
             }
-            (Some(Trouble::FlipContent(flip)), true) | (Some(Trouble::FlipAnswer(flip)), false)
+            (Some(ProxyTrouble::FlipContent(flip)), true) | (Some(ProxyTrouble::FlipAnswer(flip)), false)
                 if (start..end).contains(flip) =>
             {
                 bytes[(*flip - start) as usize] ^= 1;
             }
-            (Some(Trouble::Slow(rate)), _) => {
+            (Some(ProxyTrouble::Slow(rate)), _) => {
                 thread::sleep(Duration::from_secs_f64(bytes.len() as f64 / *rate as f64));
             }
             _ => {}

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::http::{Request, pass, read_head};
-use super::listener::Listener;
+use super::http::{HttpRequest, pass, read_head};
+use super::listener::StoreListener;
 
 /// How an answer is sent.
 #[derive(Clone, Debug, Default)]
-enum Pace {
+enum ReplyPace {
     /// At once.
     #[default]
     AtOnce,
@@ -23,16 +23,16 @@ enum Pace {
 
 /// One answer, as it goes over the connection.
 #[derive(Clone, Debug, Default)]
-pub struct Reply {
+pub struct ScriptedReply {
     status: u16,
     headers: String,
     content: Vec<u8>,
     /// The length that is told; else that of the content.
     len: Option<u64>,
-    pace: Pace,
+    pace: ReplyPace,
 }
 
-impl Reply {
+impl ScriptedReply {
     /// An answer with content of this kind; without one if it is empty.
     #[must_use]
     pub fn new(status: u16, kind: &str, content: impl Into<Vec<u8>>) -> Self {
@@ -83,21 +83,21 @@ impl Reply {
     /// So many bytes at a time, head included, with a pause after each.
     #[must_use]
     pub fn dripping(mut self, bytes: usize, pause: Duration) -> Self {
-        self.pace = Pace::Drip(bytes, pause);
+        self.pace = ReplyPace::Drip(bytes, pause);
         self
     }
 
     /// Its content again and again, until nobody listens any more.
     #[must_use]
     pub fn endless(mut self) -> Self {
-        self.pace = Pace::Endless;
+        self.pace = ReplyPace::Endless;
         self
     }
 
     fn send(&self, to: &mut TcpStream, method: &str) -> io::Result<()> {
         let has_content = method != "HEAD" && !matches!(self.status, 204 | 304);
         let mut bytes = format!("HTTP/1.1 {} x\r\n{}", self.status, self.headers).into_bytes();
-        if matches!(self.pace, Pace::Endless) && has_content {
+        if matches!(self.pace, ReplyPace::Endless) && has_content {
             bytes.extend_from_slice(b"Connection: close\r\n\r\n");
             to.write_all(&bytes)?;
             loop {
@@ -110,7 +110,7 @@ impl Reply {
             bytes.extend_from_slice(&self.content);
         }
         match self.pace {
-            Pace::Drip(some, pause) => bytes.chunks(some.max(1)).try_for_each(|piece| {
+            ReplyPace::Drip(some, pause) => bytes.chunks(some.max(1)).try_for_each(|piece| {
                 to.write_all(piece)?;
                 thread::sleep(pause);
                 Ok(())
@@ -120,12 +120,12 @@ impl Reply {
     }
 }
 
-type Plan = Box<dyn Fn(&Request, usize) -> Reply + Send + Sync>;
+type ReplyPlan = Box<dyn Fn(&HttpRequest, usize) -> ScriptedReply + Send + Sync>;
 
 /// A server on a port of its own. It takes no new connections once it is dropped.
 pub struct Scripted {
-    listener: Listener,
-    seen: Arc<Mutex<Vec<Request>>>,
+    listener: StoreListener,
+    seen: Arc<Mutex<Vec<HttpRequest>>>,
 }
 
 impl Scripted {
@@ -134,10 +134,10 @@ impl Scripted {
     /// # Panics
     /// If no port is free.
     #[must_use]
-    pub fn start(plan: impl Fn(&Request, usize) -> Reply + Send + Sync + 'static) -> Self {
+    pub fn start(plan: impl Fn(&HttpRequest, usize) -> ScriptedReply + Send + Sync + 'static) -> Self {
         let seen = Arc::new(Mutex::default());
-        let (plan, all): (Plan, _) = (Box::new(plan), Arc::clone(&seen));
-        Self { listener: Listener::start(move |client| serve(client, &plan, &all)), seen }
+        let (plan, all): (ReplyPlan, _) = (Box::new(plan), Arc::clone(&seen));
+        Self { listener: StoreListener::start(move |client| serve(client, &plan, &all)), seen }
     }
 
     /// As an endpoint.
@@ -154,12 +154,12 @@ impl Scripted {
 
     /// All requests so far.
     #[must_use]
-    pub fn seen(&self) -> Vec<Request> {
+    pub fn seen(&self) -> Vec<HttpRequest> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-fn serve(client: &TcpStream, plan: &Plan, seen: &Mutex<Vec<Request>>) -> io::Result<()> {
+fn serve(client: &TcpStream, plan: &ReplyPlan, seen: &Mutex<Vec<HttpRequest>>) -> io::Result<()> {
     client.set_nodelay(true)?;
     let (mut requests, mut to_client) = (BufReader::new(client), client.try_clone()?);
     while let Some(head) = read_head(&mut requests)? {

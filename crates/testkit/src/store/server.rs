@@ -23,7 +23,7 @@ pub const SECRET_KEY: &str = "testkit-secret";
 const SUPERVISOR: &str = "dir=$1; shift; \"$@\" >\"$dir/log\" 2>&1 & pid=$!; cat >/dev/null; \
     kill -9 $pid; wait $pid 2>/dev/null; rm -f $(cat \"$dir/sockets\" 2>/dev/null); rm -rf \"$dir\"";
 
-struct Server {
+struct StoreProcess {
     port: u16,
     /// Its standard input is open for as long as this process lives.
     _supervisor: Mutex<Child>,
@@ -35,11 +35,11 @@ struct Server {
 /// If it does not answer within a minute.
 #[must_use]
 pub fn endpoint() -> SocketAddr {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SocketAddr::from(([127, 0, 0, 1], SERVER.get_or_init(Server::start).port))
+    static SERVER: OnceLock<StoreProcess> = OnceLock::new();
+    SocketAddr::from(([127, 0, 0, 1], SERVER.get_or_init(StoreProcess::start).port))
 }
 
-impl Server {
+impl StoreProcess {
     fn start() -> Self {
         let dir = tempfile::Builder::new().prefix("haul-test-store-").tempdir().unwrap().keep();
         let identities = format!(
@@ -111,14 +111,14 @@ pub const AZURE_KEY: &str =
 /// If it does not answer within a minute.
 #[must_use]
 pub fn azurite() -> SocketAddr {
-    static SERVER: OnceLock<Server> = OnceLock::new();
+    static SERVER: OnceLock<StoreProcess> = OnceLock::new();
     let words = |port: u16| {
         let port = port.to_string();
         let words = ["azurite-blob", "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck"];
         let place = ["--silent", "--blobHost", "127.0.0.1", "--blobPort", &port];
         words.into_iter().chain(place).map(str::to_owned).collect()
     };
-    let server = SERVER.get_or_init(|| Server::emulator(words));
+    let server = SERVER.get_or_init(|| StoreProcess::emulator(words));
     SocketAddr::from(([127, 0, 0, 1], server.port))
 }
 
@@ -128,7 +128,7 @@ pub fn azurite() -> SocketAddr {
 /// If it does not answer within a minute.
 #[must_use]
 pub fn fake_gcs() -> SocketAddr {
-    static SERVER: OnceLock<Server> = OnceLock::new();
+    static SERVER: OnceLock<StoreProcess> = OnceLock::new();
     let words = |port: u16| {
         let public = format!("127.0.0.1:{port}");
         let port = port.to_string();
@@ -136,7 +136,7 @@ pub fn fake_gcs() -> SocketAddr {
         let place = ["-public-host", &public, "-backend", "memory", "-log-level", "warn"];
         words.into_iter().chain(place).map(str::to_owned).collect()
     };
-    let server = SERVER.get_or_init(|| Server::emulator(words));
+    let server = SERVER.get_or_init(|| StoreProcess::emulator(words));
     SocketAddr::from(([127, 0, 0, 1], server.port))
 }
 

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, makedev, mknodat};
 
-use super::Tree;
+use super::TestTree;
 use crate::needs::on_path;
 use crate::tools::{is_root, tool};
 
@@ -62,7 +62,7 @@ const NAMES: [&[u8]; 42] = [
     "\u{202e}txt".as_bytes(),
 ];
 
-impl Tree {
+impl TestTree {
     /// A tree with everything that a tree can contain, as far as this user may create it: see the source.
     #[must_use]
     pub fn hard(root: impl Into<PathBuf>, seed: u64) -> Self {
@@ -72,7 +72,7 @@ impl Tree {
     }
 }
 
-fn make(tree: &Tree) {
+fn make(tree: &TestTree) {
     names(tree);
     empties(tree);
     depth(tree);
@@ -96,7 +96,7 @@ fn bytes(name: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(name))
 }
 
-fn names(tree: &Tree) {
+fn names(tree: &TestTree) {
     let long = [b'n'; 255];
     for (number, name) in NAMES.into_iter().chain([&long[..]]).enumerate() {
         tree.file(Path::new("names").join(bytes(name)), number as u64 * 7);
@@ -105,13 +105,13 @@ fn names(tree: &Tree) {
     }
 }
 
-fn empties(tree: &Tree) {
+fn empties(tree: &TestTree) {
     tree.file("empty/file", 0);
     tree.dir("empty/folder");
     tree.dir("empty/in/empty/in/empty");
 }
 
-fn depth(tree: &Tree) {
+fn depth(tree: &TestTree) {
     let mut path = PathBuf::from("deep");
     for level in 0..40 {
         path.push(format!("{level:02}-and-a-name-that-is-not-short"));
@@ -120,7 +120,7 @@ fn depth(tree: &Tree) {
 }
 
 /// Lengths around the ends of slices, pages and blocks.
-fn sizes(tree: &Tree) {
+fn sizes(tree: &TestTree) {
     let around = |len: u64| [len - 1, len, len + 1];
     for len in [1024, 4096, 65_536, MIB, 4 * MIB, 8 * MIB].into_iter().flat_map(around).chain([0, 1, 2]) {
         tree.file(format!("sizes/{len}"), len);
@@ -128,7 +128,7 @@ fn sizes(tree: &Tree) {
     tree.file("sizes/big", 50 * MIB + 37);
 }
 
-fn holes(tree: &Tree) {
+fn holes(tree: &TestTree) {
     let kib = |from: u64, to: u64| from * 1024..to * 1024;
     tree.sparse("holes/leading", 9 * MIB, &[kib(8192, 9216)]);
     tree.sparse("holes/middle", 14 * MIB, &[kib(0, 64), kib(13 * 1024, 14 * 1024)]);
@@ -141,7 +141,7 @@ fn holes(tree: &Tree) {
     fs::hard_link(tree.join("holes/middle"), tree.join("holes/middle-again")).unwrap();
 }
 
-fn links(tree: &Tree) {
+fn links(tree: &TestTree) {
     tree.link("links/file", "../sizes/1");
     tree.link("links/folder", "../empty");
     tree.link("links/dangling", "no/such/file");
@@ -167,7 +167,7 @@ fn links(tree: &Tree) {
     hard("linked/empty", "linked-too/empty");
 }
 
-fn specials(tree: &Tree) {
+fn specials(tree: &TestTree) {
     let make = |name: &str, kind: FileType, mode: u32, device: u64| {
         mknodat(CWD, tree.join(name), kind, Mode::from_raw_mode(mode), device)
             .unwrap_or_else(|error| panic!("cannot make {name}: {error}"));
@@ -194,7 +194,7 @@ fn set_attribute(path: &Path, name: &str, value: &[u8]) {
 /// `cap_net_raw` as effective and permitted, as `setcap` writes it: a change of owner drops it.
 const CAPABILITY: [u8; 20] = [1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-fn attributes(tree: &Tree) {
+fn attributes(tree: &TestTree) {
     let file = tree.file("attributes/file", 500);
     set_attribute(&file, "user.text", b"value");
     set_attribute(&file, "user.empty", b"");
@@ -213,7 +213,7 @@ fn attributes(tree: &Tree) {
     }
 }
 
-fn acls(tree: &Tree) {
+fn acls(tree: &TestTree) {
     let set = |rules: &str, path: &Path| tool(Command::new("setfacl").args(["-m", rules, "--"]).arg(path));
     set("u:1234:rw,g:4321:r,m:rwx", &tree.file("acl/file", 10));
     let folder = tree.dir("acl/folder");
@@ -225,7 +225,7 @@ fn acls(tree: &Tree) {
     tree.link("acl/folder/link", "inherits");
 }
 
-fn owners(tree: &Tree) {
+fn owners(tree: &TestTree) {
     let ids = [(1, 1), (0, 65534), (65534, 0), (1000, 1001), (4_000_000_000, 4_000_000_001)];
     for (number, (uid, gid)) in ids.into_iter().enumerate() {
         let folder = format!("owners/{number}");
@@ -255,7 +255,7 @@ const TIMES: [(&str, i64, u32); 9] = [
     ("now-ish", 1_760_000_000, 111_111_111),
 ];
 
-fn times(tree: &Tree) {
+fn times(tree: &TestTree) {
     for (name, seconds, nanoseconds) in TIMES {
         tree.file(format!("times/{name}/file"), 5);
         tree.link(format!("times/{name}/link"), "file");
@@ -268,7 +268,7 @@ fn times(tree: &Tree) {
 }
 
 /// Last, as some of the folders take no more files after it.
-fn modes(tree: &Tree) {
+fn modes(tree: &TestTree) {
     let set = |path: &str, mode: u32| {
         fs::set_permissions(tree.join(path), Permissions::from_mode(mode)).unwrap();
     };

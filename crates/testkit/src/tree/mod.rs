@@ -15,12 +15,12 @@ use crate::content::{self, Random};
 
 /// A tree that is being made. The tree stays when this is dropped.
 #[derive(Debug)]
-pub struct Tree {
+pub struct TestTree {
     root: PathBuf,
     seed: u64,
 }
 
-impl Tree {
+impl TestTree {
     /// An empty folder at `root`; its parents are made.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, seed: u64) -> Self {

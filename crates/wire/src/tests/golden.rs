@@ -4,17 +4,17 @@
 use haul_core::digest::hex;
 
 use super::samples;
-use crate::{HEADER_LEN, Hello, Kind, Request, Response, Welcome, decode_body, encode, encode_ping};
+use crate::{FrameKind, HEADER_LEN, Hello, Request, Response, Welcome, decode_body, encode, encode_ping};
 
 #[test]
 fn each_message_has_its_bytes() {
     let mut lines = Vec::new();
     let mut line = |name: &str, frame: &[u8]| lines.push(format!("{name} {}", hex(frame)));
-    let frame = encode(Kind::Hello, 0, &samples::hello(), 0).unwrap();
+    let frame = encode(FrameKind::Hello, 0, &samples::hello(), 0).unwrap();
     assert_eq!(decode_body::<Hello>(&frame[HEADER_LEN..]).unwrap(), samples::hello());
     line("Hello", &frame);
     for welcome in samples::welcomes() {
-        let frame = encode(Kind::Welcome, 0, &welcome, 0).unwrap();
+        let frame = encode(FrameKind::Welcome, 0, &welcome, 0).unwrap();
         assert_eq!(decode_body::<Welcome>(&frame[HEADER_LEN..]).unwrap(), welcome);
         line("Welcome", &frame);
     }
@@ -25,7 +25,7 @@ fn each_message_has_its_bytes() {
             Request::Write { .. } => samples::PACKED,
             _ => 0,
         };
-        let frame = encode(Kind::Request, 1 << 33, &request, content).unwrap();
+        let frame = encode(FrameKind::Request, 1 << 33, &request, content).unwrap();
         assert_eq!(decode_body::<Request>(&frame[HEADER_LEN..]).unwrap(), request);
         line(&name(&request), &frame);
     }
@@ -35,7 +35,7 @@ fn each_message_has_its_bytes() {
             Response::Read { .. } => samples::PACKED,
             _ => 0,
         };
-        let frame = encode(Kind::Response, 1 << 33, &response, content).unwrap();
+        let frame = encode(FrameKind::Response, 1 << 33, &response, content).unwrap();
         assert_eq!(decode_body::<Response>(&frame[HEADER_LEN..]).unwrap(), response);
         line(&format!("-> {}", name(&response)), &frame);
     }

@@ -10,7 +10,9 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
-use crate::{HEADER_LEN, Header, Hello, Kind, Request, Response, Welcome, check, decode_body, encode};
+use crate::{
+    FrameHeader, FrameKind, HEADER_LEN, Hello, Request, Response, Welcome, check, decode_body, encode,
+};
 
 fn path() -> impl Strategy<Value = RelPath> {
     vec(vec(1_u8..255, 1..20), 0..5).prop_map(|parts| {
@@ -166,24 +168,24 @@ fn response() -> impl Strategy<Value = Response> {
 proptest! {
     #[test]
     fn requests(message in request(), id: u64, content in 0..crate::MAX_PAYLOAD) {
-        let frame = encode(Kind::Request, id, &message, content).unwrap();
-        let header = Header::decode(frame.first_chunk().unwrap()).unwrap();
-        prop_assert_eq!((header.kind, header.id, header.payload_len as usize), (Kind::Request, id, content));
+        let frame = encode(FrameKind::Request, id, &message, content).unwrap();
+        let header = FrameHeader::decode(frame.first_chunk().unwrap()).unwrap();
+        prop_assert_eq!((header.kind, header.id, header.payload_len as usize), (FrameKind::Request, id, content));
         header.check_body(&frame[HEADER_LEN..]).unwrap();
         prop_assert_eq!(decode_body::<Request>(&frame[HEADER_LEN..]).unwrap(), message);
     }
 
     #[test]
     fn responses(message in response(), id: u64) {
-        let frame = encode(Kind::Response, id, &message, 0).unwrap();
-        Header::decode(frame.first_chunk().unwrap()).unwrap().check_body(&frame[HEADER_LEN..]).unwrap();
+        let frame = encode(FrameKind::Response, id, &message, 0).unwrap();
+        FrameHeader::decode(frame.first_chunk().unwrap()).unwrap().check_body(&frame[HEADER_LEN..]).unwrap();
         prop_assert_eq!(decode_body::<Response>(&frame[HEADER_LEN..]).unwrap(), message);
     }
 
     #[test]
     fn any_bytes(bytes in vec(any::<u8>(), 0..400), content in 0_usize..100) {
         if let Some(head) = bytes.first_chunk() {
-            let _ = Header::decode(head);
+            let _ = FrameHeader::decode(head);
         }
         let _ = decode_body::<Hello>(&bytes);
         let _ = decode_body::<Welcome>(&bytes);
@@ -198,10 +200,10 @@ proptest! {
 
     #[test]
     fn damaged_messages(message in request(), at: proptest::sample::Index, xor in 1_u8..) {
-        let mut frame = encode(Kind::Request, 1, &message, 0).unwrap();
+        let mut frame = encode(FrameKind::Request, 1, &message, 0).unwrap();
         let at = at.index(frame.len() - HEADER_LEN) + HEADER_LEN;
         frame[at] ^= xor;
-        let header = Header::decode(frame.first_chunk().unwrap()).unwrap();
+        let header = FrameHeader::decode(frame.first_chunk().unwrap()).unwrap();
         assert!(header.check_body(&frame[HEADER_LEN..]).is_err());
         // And if somebody made the checksum fit, the decoder stands it.
         if let Ok(request) = decode_body::<Request>(&frame[HEADER_LEN..]) {

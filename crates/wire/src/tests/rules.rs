@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haul_core::buffer::BUFFER_LEN;
 use haul_core::delta::SLICE_PAGES;
-use haul_core::probe::{MAX_SAMPLES, ProbeTask, Sample};
+use haul_core::probe::{MAX_SAMPLES, ProbeTask, ReadSample};
 use haul_core::slice::MAX_BATCH_SLICES;
 use haul_core::{
     Batch, ChainingValue, Compress, EntryKind, Extent, Packing, PageHashes, Place, PlaceRoot, RelPath, Slice,
@@ -186,7 +186,7 @@ fn bytes_for_measuring_are_bounded_too() {
     assert!(check::request(&Request::Produce { bytes: most + 1 }, 0).is_err());
     assert!(check::request(&Request::Produce { bytes: 1 }, 1).is_err());
     let place = Place { path: Vec::new(), root: PlaceRoot::Exactly };
-    let sample = Sample { path: RelPath::root(), offset: 0, len: 1, small: true };
+    let sample = ReadSample { path: RelPath::root(), offset: 0, len: 1, small: true };
     let read = |count| {
         Request::Probe(ProbeTask::Read { place: place.clone(), samples: vec![sample.clone(); count] })
     };

@@ -6,19 +6,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_core::entry::GROWING;
-use haul_core::filter::{Above, AboveFile, Format, Item, Merge, Prefixes, Rule, Rules, Sides};
+use haul_core::filter::{
+    AboveFile, MergeRule, Prefixes, Rule, RuleFormat, RuleItem, Rules, RulesAbove, Sides,
+};
 use haul_core::owner_map::OwnerName;
 use haul_core::probe::{
-    CompressFigures, CpuFigures, Facts, Method as Packer, Mount, ProbeResult, ProbeTask, ReadFigures, Route,
-    Sample, Space, Work, WriteFigures,
+    CompressFigures, CpuFigures, CpuTicks, Facts, MountedFs, ProbeResult, ProbeTask, ProbedMethod as Packer,
+    ReadFigures, ReadSample, Route, Space, WriteFigures,
 };
 use haul_core::source::ScanBatch;
 use haul_core::{
     Answer, Backup, BadPage, Batch, ChainingValue, Changes, Compare, Compress, Databases, Digest, Entry,
-    EntryKind, Error, ErrorKind, Extent, Failure, FinishReport, HardLink, HungOperation, IpFamily, Left,
-    LeftOut, Links, MetaNote, Method, Offer, Outcome, OwnerNames, Packing, PageChecks, PageCounts,
-    PageHashes, PageReport, Place, PlaceRoot, Preserve, Pressure, Program, ReferencePurpose, References,
-    RelPath, Retry, Said, ScanOptions, Sha256, Side, SinkOptions, Slice, SliceData, SourceOptions, Timestamp,
+    EntryKind, Error, ErrorKind, Extent, Failure, FinishReport, HardLink, HungOperation, IpFamily, LeftOut,
+    Links, MetaNote, Method, Offer, Outcome, OwnerNames, Packing, PageChecks, PageCounts, PageHashes,
+    PageReport, Place, PlaceRoot, Preserve, Pressure, Program, ReferencePurpose, References, RelPath, Retry,
+    Said, ScanOptions, Sha256, Side, SinkOptions, SkipReason, Slice, SliceData, SourceOptions, Timestamp,
 };
 
 use crate::{DirectAnswer, DirectOffer, Granter, Hello, Reach, Request, Response, ScanPart, Welcome};
@@ -131,7 +133,7 @@ pub(super) fn requests() -> Vec<Request> {
         entry: Arc::new(entry("a", EntryKind::Symlink(b"to".to_vec()))),
         digest: Some(Digest([3; 32])),
     };
-    let sample = Sample { path: path("a/b"), offset: 4096, len: 300, small: true };
+    let sample = ReadSample { path: path("a/b"), offset: 4096, len: 300, small: true };
     vec![
         Request::Nothing,
         Request::OpenSource { root: 1, place: place.clone(), options: Links::Kept.into() },
@@ -270,8 +272,9 @@ fn reach() -> Reach {
 }
 
 fn rules() -> Rules {
-    let format = Format { sides: Some(Sides::Source), ..Format::new(Prefixes::Old { include: true }) };
-    let merge = Merge {
+    let format =
+        RuleFormat { sides: Some(Sides::Source), ..RuleFormat::new(Prefixes::Old { include: true }) };
+    let merge = MergeRule {
         file: b"/.f".to_vec(),
         format,
         is_private: true,
@@ -279,7 +282,7 @@ fn rules() -> Rules {
         tag: Some(serde_bytes::ByteBuf::from(vec![1])),
     };
     let rule = Rule { negated: true, ..Rule::include("x").at(Sides::Destination) };
-    Rules { items: vec![Item::Rule(rule), Item::DirMerge(merge)], ..Rules::default() }
+    Rules { items: vec![RuleItem::Rule(rule), RuleItem::DirMerge(merge)], ..Rules::default() }
 }
 
 fn granter() -> Granter {
@@ -309,7 +312,7 @@ pub(super) fn responses() -> Vec<Response> {
         Response::TooLarge,
         Response::Gone,
         Response::Root(Some(entry("", EntryKind::Dir))),
-        Response::Above(Above {
+        Response::Above(RulesAbove {
             root: b"/r".to_vec(),
             files: vec![AboveFile { dir: b"/".to_vec(), name: b".f".to_vec(), text: b"- x".to_vec() }],
         }),
@@ -324,8 +327,8 @@ pub(super) fn responses() -> Vec<Response> {
             Ok(Answer::Updated(Changes::SIZE | Changes::MODE)),
             Ok(Answer::Made(Changes::NEW)),
             Ok(Answer::Need { changes: Changes::NONE, have: vec![0..2, 5..6] }),
-            Ok(Answer::Left(Left::Newer)),
-            Ok(Answer::Left(Left::Elsewhere)),
+            Ok(Answer::Left(SkipReason::Newer)),
+            Ok(Answer::Left(SkipReason::Elsewhere)),
             Err(error()),
         ]),
         Response::Write(vec![
@@ -363,7 +366,7 @@ pub(super) fn responses() -> Vec<Response> {
         })),
         Response::Probe(ProbeResult::Facts(Box::new(facts()))),
         Response::Probe(ProbeResult::Clock(Timestamp { sec: 5, nsec: 6 })),
-        Response::Probe(ProbeResult::Work(Work { busy: 7, total: 8 })),
+        Response::Probe(ProbeResult::Work(CpuTicks { busy: 7, total: 8 })),
         Response::Produced,
         Response::OwnerIds(vec![Some(5), None]),
         Response::Said(Said { text: b"done\n".to_vec(), ended: true }),
@@ -402,7 +405,11 @@ fn facts() -> Facts {
         sshd: BTreeMap::from([("maxstartups".to_owned(), "10:30:100".to_owned())]),
         folder: "/x".to_owned(),
         writable: true,
-        mount: Some(Mount { point: "/".to_owned(), kind: "ext4".to_owned(), options: vec!["rw".to_owned()] }),
+        mount: Some(MountedFs {
+            point: "/".to_owned(),
+            kind: "ext4".to_owned(),
+            options: vec!["rw".to_owned()],
+        }),
         space: Some(Space { free_bytes: 1, bytes: 2, free_inodes: 3, inodes: 4 }),
     }
 }

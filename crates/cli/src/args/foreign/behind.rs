@@ -8,7 +8,7 @@ use super::word::{commands, tools};
 
 /// How the values look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum ValueShape {
     /// `2222`.
     Number,
     /// `100`, `64M`, `1.5GiB`.
@@ -25,7 +25,7 @@ pub(super) enum Shape {
     Begins(&'static str),
 }
 
-impl Shape {
+impl ValueShape {
     fn parse(word: &'static str) -> Self {
         match word {
             "NUMBER" => Self::Number,
@@ -68,18 +68,18 @@ impl Shape {
 
 /// A word that is an option without value in haul.
 #[derive(Clone, Debug)]
-pub(super) struct Behind {
+pub(super) struct FlagWord {
     pub(super) name: &'static str,
-    pub(super) shape: Shape,
+    pub(super) shape: ValueShape,
     pub(super) tools: Vec<&'static str>,
     pub(super) at: Cow<'static, [&'static str]>,
     pub(super) advice: &'static str,
 }
 
-pub(super) static BEHIND: LazyLock<Vec<Behind>> = LazyLock::new(|| {
+pub(super) static BEHIND: LazyLock<Vec<FlagWord>> = LazyLock::new(|| {
     let behind = |[word, of, at, advice]: [&'static str; 4]| {
         let (name, shape) = word.split_once(' ').unwrap_or((word, ""));
-        Behind { name, shape: Shape::parse(shape), tools: tools(of), at: commands(at), advice }
+        FlagWord { name, shape: ValueShape::parse(shape), tools: tools(of), at: commands(at), advice }
     };
     rows(include_str!("behind.txt")).map(behind).collect()
 });

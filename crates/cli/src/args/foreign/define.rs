@@ -3,7 +3,7 @@
 use clap::builder::{ArgPredicate, PossibleValuesParser};
 use clap::{Arg, ArgAction, Command, Id};
 
-use super::word::{Verdict, Word, words};
+use super::word::{Word, WordVerdict, words};
 
 /// Adds the accepted words to a command. They are hidden from its help.
 pub(crate) fn define(command: Command) -> Command {
@@ -13,23 +13,23 @@ pub(crate) fn define(command: Command) -> Command {
 
 fn add(command: Command, word: &Word) -> Command {
     match word.verdict {
-        Verdict::Hint(_) => command,
-        Verdict::Default => command.arg(flag(word)),
-        Verdict::DefaultValue(value) => {
+        WordVerdict::Hint(_) => command,
+        WordVerdict::Default => command.arg(flag(word)),
+        WordVerdict::DefaultValue(value) => {
             let arg = named(word).action(ArgAction::Append).value_parser(PossibleValuesParser::new([value]));
             command.arg(arg.value_name("VALUE").ignore_case(true))
         }
-        Verdict::Undoes(option) => {
+        WordVerdict::Undoes(option) => {
             let own = id(word);
             change(command, option, |arg| arg.overrides_with(own), Arg::overrides_with, word)
         }
-        Verdict::Means(option, value) => {
+        WordVerdict::Means(option, value) => {
             let own = id(word);
             // A flag that is not given has the value `false`.
             let is_given = ArgPredicate::Equals("true".into());
             change(command, option, |arg| arg.default_value_if(own, is_given, value), |arg, _| arg, word)
         }
-        Verdict::Same(option) => {
+        WordVerdict::Same(option) => {
             let Some(own) = of_long(&command, option) else { return command };
             command.mut_arg(own, |arg| {
                 word.names.iter().fold(arg, |arg, name| match (name.strip_prefix("--"), short(name)) {

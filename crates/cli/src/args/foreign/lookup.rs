@@ -1,8 +1,8 @@
 //! Finds words in the table, and words the advice.
 
-use super::behind::{BEHIND, Shape};
+use super::behind::{BEHIND, ValueShape};
 use super::commands::{ALIASES, refused};
-use super::word::{Verdict, words};
+use super::word::{WordVerdict, words};
 
 /// Tools are named in an error only if there are few.
 const FEW: usize = 2;
@@ -21,7 +21,7 @@ pub(crate) fn is_known(name: &str) -> bool {
 pub(crate) fn option_advice(command: &str, name: &str) -> Option<String> {
     let own = canonical(command);
     let refused = words().find_map(|word| match word.verdict {
-        Verdict::Hint(advice) if word.at.contains(&own) && word.names.contains(&name) => {
+        WordVerdict::Hint(advice) if word.at.contains(&own) && word.names.contains(&name) => {
             Some((&word.tools, advice))
         }
         _ => None,
@@ -43,10 +43,10 @@ pub(crate) fn with_value(command: &str, name: &str, value: &str) -> Option<Strin
 
 /// The same for the name of a private key, whatever it looks like.
 pub(super) fn with_key(command: &str, name: &str, value: &str) -> Option<String> {
-    behind(command, name, value, |shape| shape == Shape::Key)
+    behind(command, name, value, |shape| shape == ValueShape::Key)
 }
 
-fn behind(command: &str, name: &str, value: &str, fits: impl Fn(Shape) -> bool) -> Option<String> {
+fn behind(command: &str, name: &str, value: &str, fits: impl Fn(ValueShape) -> bool) -> Option<String> {
     let own = canonical(command);
     let mut rows = BEHIND.iter().filter(|row| row.name == name && row.at.contains(&own));
     let row = rows.find(|row| fits(row.shape))?;

@@ -7,19 +7,19 @@ use std::path::Path;
 
 use super::behind::BEHIND;
 use super::commands::{ALIASES, moves, refused, sums};
-use super::word::{TOOLS, Verdict, words};
+use super::word::{TOOLS, WordVerdict, words};
 
 /// The line before the tables.
 const MARK: &str = "<!-- The rest is generated: SNAPSHOTS=renew cargo test -p haul coming_from -->\n";
 
-fn verdict(verdict: Verdict) -> String {
+fn verdict(verdict: WordVerdict) -> String {
     match verdict {
-        Verdict::Default => "accepted: haul always does that".to_owned(),
-        Verdict::DefaultValue(value) => format!("accepted with `{value}`: haul always does that"),
-        Verdict::Undoes(option) => format!("accepted: the default; undoes an earlier `{option}`"),
-        Verdict::Same(option) => format!("accepted: the same as `{option}`"),
-        Verdict::Means(option, value) => format!("accepted: the same as `{option} {value}`"),
-        Verdict::Hint(advice) => advice.to_owned(),
+        WordVerdict::Default => "accepted: haul always does that".to_owned(),
+        WordVerdict::DefaultValue(value) => format!("accepted with `{value}`: haul always does that"),
+        WordVerdict::Undoes(option) => format!("accepted: the default; undoes an earlier `{option}`"),
+        WordVerdict::Same(option) => format!("accepted: the same as `{option}`"),
+        WordVerdict::Means(option, value) => format!("accepted: the same as `{option} {value}`"),
+        WordVerdict::Hint(advice) => advice.to_owned(),
     }
 }
 
@@ -33,7 +33,7 @@ fn tables() -> String {
     for tool in TOOLS {
         let _ = write!(text, "\n## {tool}\n\n| word | `haul ...` | with haul |\n|---|---|---|\n");
         let own = || words().filter(move |word| word.tools.contains(&tool));
-        let is_hint = |verdict: &Verdict| matches!(verdict, Verdict::Hint(_));
+        let is_hint = |verdict: &WordVerdict| matches!(verdict, WordVerdict::Hint(_));
         let sorted =
             own().filter(|word| !is_hint(&word.verdict)).chain(own().filter(|word| is_hint(&word.verdict)));
         for word in sorted {

@@ -8,10 +8,10 @@ use std::path::Path;
 use clap::{Arg, Command};
 
 use super::lookup::{canonical, option_advice, with_key, with_value};
-use super::word::{Verdict, words};
+use super::word::{WordVerdict, words};
 
 /// A word of the command line that is no option.
-struct Found<'a> {
+struct FoundWord<'a> {
     text: &'a OsStr,
     /// The option right before it: it takes no value.
     after: Option<String>,
@@ -41,7 +41,7 @@ pub(crate) fn misplaced(command: &Command, words: &[OsString]) -> Option<String>
 }
 
 /// The error for a private key behind `-i`, as with scp: nobody means to copy it to another host.
-fn key_of_ssh(command: &str, word: &Found<'_>) -> Option<String> {
+fn key_of_ssh(command: &str, word: &FoundWord<'_>) -> Option<String> {
     let (name, text) = (word.after.as_deref()?, word.text.to_str()?);
     let line = with_key(command, name, text)?;
     is_private_key(Path::new(text)).then_some(line)
@@ -68,13 +68,13 @@ fn switch<'a>(command: &str, text: &'a OsStr) -> Option<(&'static str, &'a str)>
     let name = text.split(':').next().unwrap_or(text);
     let own = canonical(command);
     let mut words = words().filter(|word| {
-        word.tools == ["robocopy"] && word.at.contains(&own) && matches!(word.verdict, Verdict::Hint(_))
+        word.tools == ["robocopy"] && word.at.contains(&own) && matches!(word.verdict, WordVerdict::Hint(_))
     });
     words.find_map(|word| word.names.iter().find(|other| **other == name)).map(|name| (*name, text))
 }
 
 /// The locations among the words behind a command.
-fn locations<'a>(command: &Command, words: &'a [OsString]) -> Vec<Found<'a>> {
+fn locations<'a>(command: &Command, words: &'a [OsString]) -> Vec<FoundWord<'a>> {
     let (mut found, mut words, mut after) = (Vec::new(), words.iter(), None);
     while let Some(word) = words.next() {
         let bytes = word.as_encoded_bytes();
@@ -84,7 +84,7 @@ fn locations<'a>(command: &Command, words: &'a [OsString]) -> Vec<Found<'a>> {
         // fpsync's '-achv --delete' is a value.
         let is_option = bytes.len() > 1 && bytes[0] == b'-' && !(after.is_some() && bytes.contains(&b' '));
         let Some(text) = word.to_str().filter(|_| is_option) else {
-            found.push(Found { text: word, after: after.take() });
+            found.push(FoundWord { text: word, after: after.take() });
             continue;
         };
         after = None;

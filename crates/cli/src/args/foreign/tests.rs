@@ -5,11 +5,11 @@ use std::ffi::OsString;
 
 use clap::{Arg, Command};
 
-use super::behind::{BEHIND, Shape};
+use super::behind::{BEHIND, ValueShape};
 use super::commands::{ALIASES, refused};
-use super::word::{TOOLS, Verdict, Word, words};
+use super::word::{TOOLS, Word, WordVerdict, words};
 use crate::args::parse::parser;
-use crate::args::{COMMANDS, Refused};
+use crate::args::{COMMANDS, RefusedCommand};
 
 /// Locations that each command accepts.
 fn ends(command: &str) -> &'static [&'static str] {
@@ -42,8 +42,8 @@ fn meaning(command: &str, words: &[&str]) -> Result<String, String> {
     match crate::args::parse(all.map(OsString::from)) {
         Ok(cli) => Ok(format!("{:?}", cli.command)),
         Err(refused) if refused.exit_code() != 2 => panic!("{command} {words:?}: {refused:?}"),
-        Err(Refused::Line(line)) => Err(line),
-        Err(Refused::Parser(error)) => panic!("{command} {words:?}: {error}"),
+        Err(RefusedCommand::Line(line)) => Err(line),
+        Err(RefusedCommand::Parser(error)) => panic!("{command} {words:?}: {error}"),
     }
 }
 
@@ -105,24 +105,24 @@ fn the_definitions_with_all_words_are_valid() {
 fn accepted_words_have_the_meaning_of_the_table() {
     for (word, at, name) in names_at() {
         match word.verdict {
-            Verdict::Hint(_) => {}
-            Verdict::Default => same(at, &[name], &[]),
-            Verdict::Undoes(option) => {
+            WordVerdict::Hint(_) => {}
+            WordVerdict::Default => same(at, &[name], &[]),
+            WordVerdict::Undoes(option) => {
                 same(at, &[name], &[]);
                 same(at, &[option, name], &[]);
                 same(at, &[name, option], &[option]);
             }
-            Verdict::Means(option, value) => {
+            WordVerdict::Means(option, value) => {
                 let given = format!("{option}={value}");
                 same(at, &[name], &[&given]);
                 assert_ne!(meaning(at, &[&given]), meaning(at, &[]), "{option}={value} is the default");
             }
-            Verdict::DefaultValue(value) => {
+            WordVerdict::DefaultValue(value) => {
                 same(at, &[name, value], &[]);
                 same(at, &[&format!("{name}={value}")], &[]);
                 assert!(meaning(at, &[name, "other-value"]).is_err_and(|line| line.contains(value)));
             }
-            Verdict::Same(option) => same_as(at, name, option),
+            WordVerdict::Same(option) => same_as(at, name, option),
         }
     }
 }
@@ -154,7 +154,7 @@ fn same_as(at: &str, name: &str, option: &str) {
 #[test]
 fn refused_words_get_one_line_with_the_advice_of_the_table() {
     for (word, at, name) in names_at() {
-        let Verdict::Hint(advice) = word.verdict else { continue };
+        let WordVerdict::Hint(advice) = word.verdict else { continue };
         let forms = if name.starts_with("--") {
             vec![vec![name.to_owned()], vec![format!("{name}=x")], vec![name.to_owned(), "x".to_owned()]]
         } else {
@@ -175,7 +175,7 @@ fn a_known_word_never_gets_a_guess() {
     for name in names {
         for at in ["copy", "put", "ls", "jobs"] {
             let all = ["haul", at, name].into_iter().chain(ends(at).iter().copied()).map(OsString::from);
-            if let Err(Refused::Line(line)) = crate::args::parse(all) {
+            if let Err(RefusedCommand::Line(line)) = crate::args::parse(all) {
                 assert!(!line.contains("similar"), "{at} {name}: {line}");
             }
         }
@@ -244,7 +244,7 @@ fn check(text: &str, at: &[&str]) {
 #[test]
 fn advice_names_only_options_that_exist() {
     for word in words() {
-        if let Verdict::Hint(advice) = word.verdict {
+        if let WordVerdict::Hint(advice) = word.verdict {
             check(advice, &word.at);
         }
     }
@@ -290,7 +290,7 @@ fn line(words: &[&str]) -> Result<(), String> {
     let all = std::iter::once(&"haul").chain(words).map(OsString::from);
     match crate::args::parse(all) {
         Ok(_) => Ok(()),
-        Err(Refused::Line(line)) => Err(line),
+        Err(RefusedCommand::Line(line)) => Err(line),
         Err(other) => panic!("{words:?}: {other:?}"),
     }
 }
@@ -312,15 +312,15 @@ fn aliases_do_no_more_than_the_commands_of_other_tools() {
 }
 
 /// A value of the shape.
-fn sample(shape: Shape) -> &'static str {
+fn sample(shape: ValueShape) -> &'static str {
     match shape {
-        Shape::Number => "2222",
-        Shape::Size => "64M",
-        Shape::Duration => "10s",
-        Shape::Assignment => "Port=22",
-        Shape::Options => "-achv --delete",
-        Shape::Key => "id_ed25519",
-        Shape::Begins(words) => words.split(',').next().unwrap_or_default(),
+        ValueShape::Number => "2222",
+        ValueShape::Size => "64M",
+        ValueShape::Duration => "10s",
+        ValueShape::Assignment => "Port=22",
+        ValueShape::Options => "-achv --delete",
+        ValueShape::Key => "id_ed25519",
+        ValueShape::Begins(words) => words.split(',').next().unwrap_or_default(),
     }
 }
 
@@ -358,12 +358,12 @@ fn values_behind_options_without_value_are_no_locations() {
 #[test]
 fn shapes_are_narrow() {
     for (shape, yes, no) in [
-        (Shape::Number, &["1", "2222"][..], &["a", "12345678", "1a", ""][..]),
-        (Shape::Size, &["100", "64M", "1.5GiB", "10k"], &["M", "2024-01", "1x", "data"]),
-        (Shape::Duration, &["10s", "1m30s", "1h"], &["10", "s", "1d", "5times"]),
-        (Shape::Assignment, &["Port=22", "a-b=c"], &["a/b=c", "=c", "a=", "a"]),
-        (Shape::Options, &["-a --b"], &["-a", "a b"]),
-        (Shape::Begins("bbr,cubic"), &["bbr", "bbr2"], &["b", "data"]),
+        (ValueShape::Number, &["1", "2222"][..], &["a", "12345678", "1a", ""][..]),
+        (ValueShape::Size, &["100", "64M", "1.5GiB", "10k"], &["M", "2024-01", "1x", "data"]),
+        (ValueShape::Duration, &["10s", "1m30s", "1h"], &["10", "s", "1d", "5times"]),
+        (ValueShape::Assignment, &["Port=22", "a-b=c"], &["a/b=c", "=c", "a=", "a"]),
+        (ValueShape::Options, &["-a --b"], &["-a", "a b"]),
+        (ValueShape::Begins("bbr,cubic"), &["bbr", "bbr2"], &["b", "data"]),
     ] {
         assert!(yes.iter().all(|text| shape.fits(text)), "{shape:?} {yes:?}");
         assert!(!no.iter().any(|text| shape.fits(text)), "{shape:?} {no:?}");

@@ -53,7 +53,7 @@ pub(super) fn tools(names: &'static str) -> Vec<&'static str> {
 
 /// How haul treats a word. `words.txt` explains each.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Verdict {
+pub(super) enum WordVerdict {
     Default,
     DefaultValue(&'static str),
     Undoes(&'static str),
@@ -63,7 +63,7 @@ pub(super) enum Verdict {
     Hint(&'static str),
 }
 
-impl Verdict {
+impl WordVerdict {
     fn parse(text: &'static str) -> Self {
         match text.splitn(3, ' ').collect::<Vec<_>>()[..] {
             ["default"] => Self::Default,
@@ -84,7 +84,7 @@ pub(super) struct Word {
     pub(super) tools: Vec<&'static str>,
     /// The commands of haul that the row is for.
     pub(super) at: Cow<'static, [&'static str]>,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: WordVerdict,
 }
 
 /// The whole table.
@@ -94,7 +94,7 @@ pub(super) fn words() -> impl Iterator<Item = &'static Word> {
             names: names.split(' ').collect(),
             tools: tools(of),
             at: commands(at),
-            verdict: Verdict::parse(verdict),
+            verdict: WordVerdict::parse(verdict),
         };
         rows(include_str!("words.txt")).map(word).collect()
     });

@@ -9,8 +9,10 @@ use haul_object::{Client, Object};
 use crate::args::LsArgs;
 use crate::commands::stream::open_alone;
 use crate::exit_code::Exit;
-use crate::render::{Lines, object_json, object_line, prefix_json, prefix_line, total_json, total_line};
-use crate::settings::Selection;
+use crate::render::{
+    OutputLines, object_json, object_line, prefix_json, prefix_line, total_json, total_line,
+};
+use crate::settings::ObjectSelection;
 
 /// Lists objects, below a heading.
 ///
@@ -19,10 +21,10 @@ use crate::settings::Selection;
 /// selection; errors of the store.
 pub(super) fn list(place: &ObjectPlace, args: &LsArgs, heading: &[u8]) -> Result<Exit> {
     let client = open_alone(place, Side::Source, &args.store, &args.given)?;
-    let selection = Selection::new(&args.select)?;
+    let selection = ObjectSelection::new(&args.select)?;
     let is_pattern = is_key_pattern(&place.key) && !exists_key(&client, &place.key)?;
-    let (client, lines) = (&client, Lines::stdout());
-    let mut listing = Listing { client, args, selection, lines, heading, count: 0, len: 0 };
+    let (client, lines) = (&client, OutputLines::stdout());
+    let mut listing = ObjectListing { client, args, selection, lines, heading, count: 0, len: 0 };
     let cause = if is_pattern { "no object matches the pattern" } else { "no object has this prefix" };
     let found = if is_pattern { listing.matches(&place.key)? } else { listing.below(&place.key)? };
     if !found && !place.key.is_empty() && !listing.lines.is_closed() {
@@ -31,18 +33,18 @@ pub(super) fn list(place: &ObjectPlace, args: &LsArgs, heading: &[u8]) -> Result
     listing.end()
 }
 
-struct Listing<'a> {
+struct ObjectListing<'a> {
     client: &'a Client,
     args: &'a LsArgs,
-    selection: Selection<'a>,
-    lines: Lines,
+    selection: ObjectSelection<'a>,
+    lines: OutputLines,
     /// Printed before the first page.
     heading: &'a [u8],
     count: u64,
     len: u64,
 }
 
-impl Listing<'_> {
+impl ObjectListing<'_> {
     /// Lists the objects below a prefix. Returns whether there are any.
     fn below(&mut self, prefix: &str) -> Result<bool> {
         let recursive = self.args.recursive || self.args.totals_only;

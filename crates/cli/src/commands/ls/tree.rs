@@ -6,12 +6,12 @@ use std::sync::Arc;
 use haul_core::sync::Mutex;
 use haul_core::{Entry, Links, Location, Result, ScanBatch, ScanOptions};
 use haul_engine::Cancel;
-use haul_job::{Ends, OpenSource, open_sources};
+use haul_job::{Ends, OpenedSource, open_sources};
 
 use crate::args::{LinkArgs, LsArgs};
 use crate::exit_code::Exit;
-use crate::render::{Lines, Listed, print_error, print_line, total_json, total_line};
-use crate::settings::{LinkSettings, Selection};
+use crate::render::{EntryRow, OutputLines, print_error, print_line, total_json, total_line};
+use crate::settings::{LinkSettings, ObjectSelection};
 
 /// The most bytes of lines that are held back to sort them.
 const MOST: usize = 16 << 20;
@@ -33,9 +33,9 @@ pub(super) fn ends(args: &LsArgs) -> Result<Ends> {
 /// [`haul_core::ErrorKind::NotFound`] if there is none; errors of the host and of the whole scan. Those of single
 /// entries are printed.
 pub(super) fn list(at: &Location, args: &LsArgs, heading: &[u8], ends: &mut Ends) -> Result<Exit> {
-    let selection = Selection::new(&args.select)?;
+    let selection = ObjectSelection::new(&args.select)?;
     let sources = open_sources(ends, at, Links::default())?;
-    let listing = Mutex::new(Listing::new(args));
+    let listing = Mutex::new(TreeListing::new(args));
     listing.lock().lines.write(heading);
     for source in &sources {
         // Matches are listed by their whole paths.
@@ -51,14 +51,19 @@ pub(super) fn list(at: &Location, args: &LsArgs, heading: &[u8], ends: &mut Ends
 }
 
 /// The scan options for a location or for matches.
-fn options(args: &LsArgs, selection: &Selection<'_>, source: &OpenSource, is_match: bool) -> ScanOptions {
+fn options(
+    args: &LsArgs,
+    selection: &ObjectSelection<'_>,
+    source: &OpenedSource,
+    is_match: bool,
+) -> ScanOptions {
     // A match is listed itself, unless the pattern ends in a slash.
     let depth = u32::from(!is_match || source.at.means_contents());
     let max_depth = (!args.recursive && !args.totals_only).then_some(depth);
     ScanOptions { max_depth, ..selection.scan() }
 }
 
-struct Listing<'a> {
+struct TreeListing<'a> {
     args: &'a LsArgs,
     /// The location that is listed now.
     at: Location,
@@ -66,7 +71,7 @@ struct Listing<'a> {
     before: Vec<u8>,
     /// The root is not listed itself.
     omits_root: bool,
-    lines: Lines,
+    lines: OutputLines,
     /// Lines that were not printed yet, with the paths by which they are sorted.
     held: Vec<(Vec<u8>, Vec<u8>)>,
     held_bytes: usize,
@@ -75,14 +80,14 @@ struct Listing<'a> {
     failed: bool,
 }
 
-impl<'a> Listing<'a> {
+impl<'a> TreeListing<'a> {
     fn new(args: &'a LsArgs) -> Self {
         Self {
             args,
             at: Location::Local(Vec::new()),
             before: Vec::new(),
             omits_root: false,
-            lines: Lines::stdout(),
+            lines: OutputLines::stdout(),
             held: Vec::new(),
             held_bytes: 0,
             files: 0,
@@ -92,7 +97,7 @@ impl<'a> Listing<'a> {
     }
 
     /// Goes on with another location.
-    fn of(&mut self, source: &OpenSource, is_match: bool) {
+    fn of(&mut self, source: &OpenedSource, is_match: bool) {
         self.at = source.at.clone();
         // A directory is listed by its entries.
         self.omits_root = source.is_dir && (!is_match || source.at.means_contents());
@@ -126,7 +131,7 @@ impl<'a> Listing<'a> {
             return;
         }
         let name = self.name_of(entry);
-        let listed = Listed::new(&name, entry);
+        let listed = EntryRow::new(&name, entry);
         let line = if self.args.json { listed.json() } else { listed.line() };
         self.held_bytes += name.len() + line.len() + EACH;
         self.held.push((name, line));

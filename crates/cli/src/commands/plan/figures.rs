@@ -5,10 +5,10 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 
 use haul_core::path::printable;
-use haul_core::probe::{CompressFigures, CpuFigures, Method, ReadFigures, WriteFigures};
+use haul_core::probe::{CompressFigures, CpuFigures, ProbedMethod, ReadFigures, WriteFigures};
 use haul_core::{Error, Result, Side};
 use haul_probe::model::{self, Estimate, LinkRate, Measured};
-use haul_probe::survey::Counts;
+use haul_probe::survey::TreeCounts;
 use serde::Deserialize;
 
 use crate::render::Cpu;
@@ -29,22 +29,22 @@ pub(super) struct Figures {
 
 /// The fields of the line `probe` of `docs/JSON.md` that a prediction needs.
 #[derive(Deserialize)]
-struct Line {
-    source: End,
-    destination: End,
+struct ProbeLine {
+    source: EndFigures,
+    destination: EndFigures,
     links: Vec<LinkRate>,
-    choice: Choice,
+    choice: ProbeChoice,
 }
 
 #[derive(Deserialize)]
-struct End {
+struct EndFigures {
     bytes_per_second: Option<u64>,
     files_per_second: Option<u64>,
     cpu: Cpu,
 }
 
 #[derive(Deserialize)]
-struct Choice {
+struct ProbeChoice {
     compress: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl Figures {
     }
 
     fn parse(text: &str, from: String) -> Option<Self> {
-        let line: Line = text.lines().find_map(|line| {
+        let line: ProbeLine = text.lines().find_map(|line| {
             let value: serde_json::Value = serde_json::from_str(line).ok()?;
             (value.get("type")? == "probe").then(|| serde_json::from_value(value).ok())?
         })?;
@@ -99,16 +99,16 @@ impl Figures {
     }
 
     /// Predicts the time of a copy of a tree whose scan took `scan_seconds`.
-    pub(super) fn estimate(&self, counts: &Counts, scan_seconds: f64) -> Estimate {
+    pub(super) fn estimate(&self, counts: &TreeCounts, scan_seconds: f64) -> Estimate {
         let measured = Measured { source: &self.source, destination: &self.destination, links: &self.links };
         model::estimate(counts, scan_seconds, &measured, self.compress)
     }
 }
 
-fn method(word: &str) -> Option<Method> {
+fn method(word: &str) -> Option<ProbedMethod> {
     match word.strip_prefix("zstd:") {
-        Some(level) => level.parse().ok().map(Method::Zstd),
-        None => (word == "lz4").then_some(Method::Lz4),
+        Some(level) => level.parse().ok().map(ProbedMethod::Zstd),
+        None => (word == "lz4").then_some(ProbedMethod::Lz4),
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
 "#
         );
         let figures = Figures::parse(&text, "f".to_owned()).unwrap();
-        let counts = Counts { entries: 100, files: 100, bytes: 20_000_000_000, ..Counts::default() };
+        let counts = TreeCounts { entries: 100, files: 100, bytes: 20_000_000_000, ..TreeCounts::default() };
         let estimate = figures.estimate(&counts, 1.0);
         // 20 GB, compressed by half, over 100 MB/s.
         assert_eq!(estimate.limit, Some(model::Stage::Link));

@@ -19,25 +19,25 @@ const PENDING: usize = 4 * 1024 * 1024;
 const ODD: usize = 1000;
 
 /// The lists of a plan.
-pub(super) struct Lists {
+pub(super) struct PlanLists {
     prefix: Option<PathBuf>,
     nul: bool,
     unfit: Option<(PathBuf, BufWriter<File>)>,
     failure: Option<Error>,
     /// The buffered bytes of each list, and whether its file exists.
-    parts: Vec<Pending>,
+    parts: Vec<PendingList>,
     pending: usize,
     /// Names that a list without NUL cannot contain.
     odd: Vec<RelPath>,
 }
 
 #[derive(Default)]
-struct Pending {
+struct PendingList {
     bytes: Vec<u8>,
     made: bool,
 }
 
-impl Lists {
+impl PlanLists {
     /// Lists at `prefix` plus a number, and a list of invalid names at `unfit`; `nul` ends names with NUL.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Lists {
             out.flush().map_err(|e| failed(&e, path))?;
         }
         let Some(prefix) = self.prefix.clone() else { return Ok(Vec::new()) };
-        self.parts.resize_with(count.max(self.parts.len()), Pending::default);
+        self.parts.resize_with(count.max(self.parts.len()), PendingList::default);
         self.write(&prefix)?;
         Ok((0..self.parts.len()).map(|at| list_path(&prefix, at).display().to_string()).collect())
     }
@@ -113,7 +113,7 @@ impl Lists {
     }
 }
 
-impl PlanOutput for Lists {
+impl PlanOutput for PlanLists {
     fn unfit(&mut self, path: &RelPath) {
         if self.unfit.is_none() {
             return;
@@ -131,7 +131,7 @@ impl PlanOutput for Lists {
         let Some(prefix) = self.prefix.clone() else { return Ok(()) };
         let Some(record) = self.record(path) else { return Ok(()) };
         if self.parts.len() <= part {
-            self.parts.resize_with(part + 1, Pending::default);
+            self.parts.resize_with(part + 1, PendingList::default);
         }
         self.pending += record.len();
         self.parts[part].bytes.extend(record);

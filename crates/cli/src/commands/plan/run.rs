@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use haul_core::{Error, ErrorKind, Links, Location, Report, Result, ScanOptions, Side, Totals};
 use haul_engine::Cancel;
-use haul_job::{Ends, Observer, OpenSource, open_sources};
-use haul_plan::{Collector, Plan, Request, Split};
-use haul_probe::survey::Counts;
+use haul_job::{Ends, Observer, OpenedSource, open_sources};
+use haul_plan::{Collector, Plan, PlanOptions, Split};
+use haul_probe::survey::TreeCounts;
 
 use super::figures::Figures;
-use super::lists::Lists;
+use super::lists::PlanLists;
 use crate::args::PlanArgs;
 use crate::commands::found::show_found;
 use crate::commands::output::settings;
 use crate::commands::start::{ends_of_run, start_run};
 use crate::exit_code::Exit;
 use crate::locations::parse_file_location;
-use crate::render::{Command, Console, Estimated, Planned, Start, Summary};
+use crate::render::{Console, Estimated, Planned, Start, Summary, SummaryCommand};
 use crate::settings::{LinkSettings, one_stdin, scan_options, usage};
 
 /// Interval of progress updates.
@@ -37,13 +37,13 @@ pub(in crate::commands) fn run(args: &PlanArgs) -> Result<Exit> {
     let link = LinkSettings::resolve(&args.link, &args.given)?;
     let figures = args.probe.as_deref().map(Figures::read).transpose()?;
     let request =
-        Request { top: args.top as usize, target: args.target_kind.map(Into::into), split: split(args) };
+        PlanOptions { top: args.top as usize, target: args.target_kind.map(Into::into), split: split(args) };
     if args.lists.is_some() && request.split.is_none() {
         let error = usage("write lists", "the number or size of the parts is not given");
         return Err(error.with_hint("use --parts N, --part-size SIZE or --part-files N"));
     }
-    let lists = Lists::new(args.lists.as_deref(), args.unfit.as_deref(), args.filter.from0)?;
-    let start = Start::new(Command::Plan, at.to_string(), None);
+    let lists = PlanLists::new(args.lists.as_deref(), args.unfit.as_deref(), args.filter.from0)?;
+    let start = Start::new(SummaryCommand::Plan, at.to_string(), None);
     let (console, cancel) = start_run(settings(&args.output), &start)?;
     let ends = ends_of_run(link.config, &console, &cancel);
     let begun = Instant::now();
@@ -54,7 +54,7 @@ pub(in crate::commands) fn run(args: &PlanArgs) -> Result<Exit> {
     let mut report = Report::default();
     let mut unfit = false;
     match looked {
-        Ok(Looked { plan, lists, scan_seconds }) => {
+        Ok(PlannedTree { plan, lists, scan_seconds }) => {
             totals.found = plan.tally.entries + plan.tally.errors;
             totals.found_bytes = plan.tally.bytes;
             totals.excluded = plan.tally.excluded;
@@ -73,7 +73,7 @@ pub(in crate::commands) fn run(args: &PlanArgs) -> Result<Exit> {
     }
     report.totals = totals;
     report.seconds = begun.elapsed().as_secs_f64();
-    let mut summary = Summary::new(Command::Plan, report);
+    let mut summary = Summary::new(SummaryCommand::Plan, report);
     summary.bad = unfit;
     Ok(console.finish(summary))
 }
@@ -87,9 +87,9 @@ fn split(args: &PlanArgs) -> Option<Split> {
 }
 
 /// The counts that a prediction needs.
-fn counts(plan: &Plan) -> Counts {
+fn counts(plan: &Plan) -> TreeCounts {
     let tally = &plan.tally;
-    Counts {
+    TreeCounts {
         entries: tally.entries,
         files: tally.files,
         bytes: tally.bytes.saturating_sub(tally.hole_bytes),
@@ -105,13 +105,13 @@ struct Looker<'a> {
     at: Location,
     scan: ScanOptions,
     links: Links,
-    request: Request,
+    request: PlanOptions,
     console: &'a Arc<Console>,
     cancel: &'a Cancel,
     begun: Instant,
 }
 
-struct Looked {
+struct PlannedTree {
     plan: Plan,
     /// The files of the lists.
     lists: Vec<String>,
@@ -119,15 +119,15 @@ struct Looked {
 }
 
 /// State shared by the threads of a scan.
-struct State {
+struct PlanState {
     collector: Collector,
-    lists: Lists,
+    lists: PlanLists,
     shown: Instant,
     failure: Option<Error>,
 }
 
 impl Looker<'_> {
-    fn open(&self, ends: &mut Ends) -> Result<OpenSource> {
+    fn open(&self, ends: &mut Ends) -> Result<OpenedSource> {
         let mut sources = open_sources(ends, &self.at, self.links)?;
         match (sources.len(), sources.pop()) {
             (1, Some(only)) => Ok(only),
@@ -138,17 +138,17 @@ impl Looker<'_> {
         }
     }
 
-    fn look(self, mut ends: Ends, lists: Lists) -> Result<Looked> {
+    fn look(self, mut ends: Ends, lists: PlanLists) -> Result<PlannedTree> {
         let source = self.open(&mut ends)?;
         if self.request.split.is_some() && !source.is_dir {
             return Err(usage("split into parts", "it is not a directory").on(self.at.to_string()));
         }
         let begun = Instant::now();
         let collector = Collector::new(self.request);
-        let state = Mutex::new(State { collector, lists, shown: begun, failure: None });
+        let state = Mutex::new(PlanState { collector, lists, shown: begun, failure: None });
         source.scan(&self.scan, &|batch| {
             let mut state = state.lock();
-            let State { collector, lists, shown, failure } = &mut *state;
+            let PlanState { collector, lists, shown, failure } = &mut *state;
             for failed in &batch.errors {
                 self.console.failed(failed.path.as_bytes(), &failed.error);
             }
@@ -169,12 +169,12 @@ impl Looker<'_> {
         if self.cancel.is_cancelled() {
             return Err(Error::new(ErrorKind::Cancelled, Side::Local, "scan the tree", "interrupted"));
         }
-        let State { collector, mut lists, failure, .. } = state.into_inner();
+        let PlanState { collector, mut lists, failure, .. } = state.into_inner();
         if let Some(error) = failure {
             return Err(error);
         }
         let plan = collector.finish(&mut lists)?;
         let written = lists.finish(plan.parts.len(), self.console)?;
-        Ok(Looked { plan, lists: written, scan_seconds })
+        Ok(PlannedTree { plan, lists: written, scan_seconds })
     }
 }

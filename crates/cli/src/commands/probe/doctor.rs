@@ -6,8 +6,8 @@ use haul_core::probe::{Facts, ProbeResult, ProbeTask};
 use haul_core::{Error, ErrorKind, Links, Location, Place, PlaceRoot, Result};
 use haul_job::source_place;
 use haul_probe::doctor::{Finding, Level, LinkFacts, Role, examine_end, examine_link, examine_space};
-use haul_probe::survey::Counts;
-use haul_remote::{Direction, Peer};
+use haul_probe::survey::TreeCounts;
+use haul_remote::{ContentDirection, Peer};
 
 use super::measure::host;
 use super::state::{Probe, Spot, resolve_here, strange};
@@ -43,7 +43,7 @@ impl Probe {
         let spot = self.spot(at, source_place(at))?;
         let facts = facts(&spot)?;
         found.add(&host(at), examine_end(Role::Either, &facts));
-        self.examine_links(found, &[(&spot, &facts, Direction::There)])
+        self.examine_links(found, &[(&spot, &facts, ContentDirection::There)])
     }
 
     fn examine_pair(
@@ -69,15 +69,15 @@ impl Probe {
         let (opened, _) = opened?;
         let to = to?;
         if let (Some(from), Some(facts)) = (&from, &from_facts) {
-            links.push((from, facts, Direction::Back));
+            links.push((from, facts, ContentDirection::Back));
         }
-        links.extend(to_facts.as_ref().map(|facts| (&to, facts, Direction::There)));
+        links.extend(to_facts.as_ref().map(|facts| (&to, facts, ContentDirection::There)));
         self.examine_links(found, &links)?;
         self.go_on()?;
         let counted = self.count(&*opened)?;
         if let Some(space) = to_facts.and_then(|facts| facts.space) {
-            let nothing = Counts::default();
-            let judge = |there: &Counts| examine_space(&space, &counted.counts, there, counted.complete);
+            let nothing = TreeCounts::default();
+            let judge = |there: &TreeCounts| examine_space(&space, &counted.counts, there, counted.complete);
             let mut findings = judge(&nothing);
             if findings.iter().any(|finding| finding.level == Level::Bad) {
                 // Part of the tree may already be at the destination.
@@ -89,14 +89,18 @@ impl Probe {
         Ok(())
     }
 
-    fn examine_links(&self, found: &mut Diagnosis, links: &[(&Spot, &Facts, Direction)]) -> Result<()> {
+    fn examine_links(
+        &self,
+        found: &mut Diagnosis,
+        links: &[(&Spot, &Facts, ContentDirection)],
+    ) -> Result<()> {
         for (spot, remote, direction) in links {
             self.go_on()?;
             let Some(peer) = &spot.peer else { continue };
             let local = local_facts(remote)?;
             let (sender, receiver) = match direction {
-                Direction::There => (&local, *remote),
-                Direction::Back => (*remote, &local),
+                ContentDirection::There => (&local, *remote),
+                ContentDirection::Back => (*remote, &local),
             };
             let findings = self.examine_link(peer, *direction, sender, receiver)?;
             found.add(&format!("link to {}", host(&spot.at)), findings);
@@ -107,11 +111,15 @@ impl Probe {
     fn examine_link(
         &self,
         peer: &Peer,
-        direction: Direction,
+        direction: ContentDirection,
         sender: &Facts,
         receiver: &Facts,
     ) -> Result<Vec<Finding>> {
-        let back = if direction == Direction::There { Direction::Back } else { Direction::There };
+        let back = if direction == ContentDirection::There {
+            ContentDirection::Back
+        } else {
+            ContentDirection::There
+        };
         let round_trip = peer.round_trip()?.as_secs_f64();
         let clock_ahead = peer.clock_ahead()?;
         let large_messages = [peer.carries_large(direction)?, peer.carries_large(back)?];

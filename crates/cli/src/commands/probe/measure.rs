@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use haul_core::probe::{ProbeResult, ProbeTask, Work};
+use haul_core::probe::{CpuTicks, ProbeResult, ProbeTask};
 use haul_core::{Location, Result};
 use haul_job::{Observer, source_place};
 use haul_probe::model::{self, LinkRate, Measured};
-use haul_remote::{Direction, Peer};
+use haul_remote::{ContentDirection, Peer};
 
 use super::rerun;
 use super::state::{Probe, resolve_here, strange};
@@ -31,7 +31,7 @@ impl Probe {
         let task = ProbeTask::Read { place: from.place.clone(), samples };
         let ProbeResult::Read(read) = from.run(&task)? else { return Err(strange()) };
         let mut links = Vec::new();
-        for (spot, direction) in [(&from, Direction::Back), (&to, Direction::There)] {
+        for (spot, direction) in [(&from, ContentDirection::Back), (&to, ContentDirection::There)] {
             self.go_on()?;
             if let Some(peer) = &spot.peer {
                 links.push(NamedLink { host: host(&spot.at), direction, rate: link(peer, direction)? });
@@ -62,10 +62,10 @@ impl Probe {
     }
 }
 
-fn link(peer: &Peer, direction: Direction) -> Result<LinkRate> {
+fn link(peer: &Peer, direction: ContentDirection) -> Result<LinkRate> {
     let round_trip = peer.round_trip()?.as_secs_f64();
     let one = peer.throughput_of_one(direction, ONE)?;
-    let work = || -> Result<[Work; 2]> {
+    let work = || -> Result<[CpuTicks; 2]> {
         let here = haul_probe::run(&ProbeTask::Work, &resolve_here)?;
         Ok([of_work(&here)?, of_work(&peer.probe(&ProbeTask::Work)?)?])
     };
@@ -85,7 +85,7 @@ fn link(peer: &Peer, direction: Direction) -> Result<LinkRate> {
     })
 }
 
-fn of_work(result: &ProbeResult) -> Result<Work> {
+fn of_work(result: &ProbeResult) -> Result<CpuTicks> {
     if let ProbeResult::Work(work) = result { Ok(*work) } else { Err(strange()) }
 }
 

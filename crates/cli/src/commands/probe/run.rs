@@ -10,7 +10,7 @@ use crate::commands::output::settings;
 use crate::commands::start::{ends_of_run, start_run};
 use crate::exit_code::Exit;
 use crate::locations::parse_file_location;
-use crate::render::{Command, Start, Summary};
+use crate::render::{Start, Summary, SummaryCommand};
 use crate::settings::{LinkSettings, one_stdin, scan_options, usage};
 
 /// Measures source, destination and link, or looks for problems.
@@ -27,7 +27,8 @@ pub(in crate::commands) fn run(args: &ProbeArgs) -> Result<Exit> {
     one_stdin(&args.filter, None)?;
     let scan = scan_options(&args.filter)?;
     let link = LinkSettings::resolve(&args.link, &args.given)?.explaining(true);
-    let start = Start::new(Command::Probe, source.to_string(), destination.as_ref().map(ToString::to_string));
+    let start =
+        Start::new(SummaryCommand::Probe, source.to_string(), destination.as_ref().map(ToString::to_string));
     let (console, cancel) = start_run(settings(&args.output), &start)?;
     let ends = ends_of_run(link.config, &console, &cancel);
     let quick = args.quick.map(|seconds| Duration::from_secs(seconds.into()));
@@ -45,7 +46,7 @@ pub(in crate::commands) fn run(args: &ProbeArgs) -> Result<Exit> {
         }
         Err(error) => (Report { fatal: Some(error), seconds, ..Report::default() }, false),
     };
-    let mut summary = Summary::new(Command::Probe, report);
+    let mut summary = Summary::new(SummaryCommand::Probe, report);
     summary.bad = bad;
     Ok(probe.console.finish(summary))
 }

@@ -10,7 +10,7 @@ use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{EntryKind, Error, ErrorKind, Links, Location, Place, Result, ScanOptions, Side, Source};
 use haul_engine::Cancel;
 use haul_job::{Ends, Landing, destination_place, not_found, root_name, source_place};
-use haul_probe::survey::{Counts, Survey};
+use haul_probe::survey::{Survey, TreeCounts};
 use haul_remote::Peer;
 
 use crate::commands::found::show_found;
@@ -56,9 +56,9 @@ pub(super) fn resolve_here(place: &Place) -> Result<PathBuf> {
 }
 
 /// A counted tree.
-pub(super) struct Counted {
+pub(super) struct CountedTree {
     pub(super) survey: Survey,
-    pub(super) counts: Counts,
+    pub(super) counts: TreeCounts,
     pub(super) seconds: f64,
     /// Whether the whole tree was counted.
     pub(super) complete: bool,
@@ -84,14 +84,14 @@ impl Probe {
     }
 
     /// Counts a tree.
-    pub(super) fn count(&self, source: &dyn Source) -> Result<Counted> {
-        struct State {
+    pub(super) fn count(&self, source: &dyn Source) -> Result<CountedTree> {
+        struct SurveyState {
             survey: Survey,
             shown: Instant,
             complete: bool,
         }
         let begun = Instant::now();
-        let state = Mutex::new(State { survey: Survey::default(), shown: begun, complete: true });
+        let state = Mutex::new(SurveyState { survey: Survey::default(), shown: begun, complete: true });
         let lock = || state.lock();
         // Not `self`: the sessions with other machines belong to one thread.
         let (console, cancel, quick, since) = (&self.console, &self.cancel, self.quick, self.begun);
@@ -111,9 +111,9 @@ impl Probe {
             ControlFlow::Continue(())
         })?;
         self.go_on()?;
-        let State { survey, complete, .. } = state.into_inner();
+        let SurveyState { survey, complete, .. } = state.into_inner();
         let counts = survey.counts();
-        Ok(Counted { counts, survey, seconds: begun.elapsed().as_secs_f64(), complete })
+        Ok(CountedTree { counts, survey, seconds: begun.elapsed().as_secs_f64(), complete })
     }
 
     /// Returns an error if the run was interrupted.

@@ -1,15 +1,15 @@
 //! A plan as JSON.
 
 use haul_core::RelPath;
-use haul_plan::{Bucket, Folder, HardLinks, Ranked, Reason, Tally, Unfit};
+use haul_plan::{FolderFigures, LinkedFiles, RankedEntry, Reason, SizeBucket, Tally, Unfit};
 use haul_probe::model::Estimate;
 use serde::Serialize;
 
-use super::name::Name;
+use super::name::JsonName;
 use crate::render::plan::Planned;
 
 #[derive(Serialize)]
-pub(super) struct Line<'a> {
+pub(super) struct PlanLine<'a> {
     tally: Tally,
     scan_seconds: f64,
     histogram: Vec<Size>,
@@ -19,7 +19,7 @@ pub(super) struct Line<'a> {
     deepest_folders: Vec<RankedPath>,
     longest_name: Option<RankedPath>,
     longest_path: Option<RankedPath>,
-    hard_links: Links,
+    hard_links: LinksLine,
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<&'a str>,
     unfit: Vec<NotFitting>,
@@ -28,7 +28,7 @@ pub(super) struct Line<'a> {
     estimate: Option<&'a Estimate>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> PlanLine<'a> {
     pub(super) fn new(planned: &'a Planned) -> Self {
         let plan = &planned.plan;
         let parts = plan.parts.iter().enumerate();
@@ -42,7 +42,7 @@ impl<'a> Line<'a> {
             deepest_folders: ranked(&plan.deepest_folders, Figure::Depth),
             longest_name: ranked(&plan.longest_name, Figure::Bytes).pop(),
             longest_path: ranked(&plan.longest_path, Figure::Bytes).pop(),
-            hard_links: Links::new(&plan.hard_links),
+            hard_links: LinksLine::new(&plan.hard_links),
             target: planned.target.as_deref(),
             unfit: plan.unfit.iter().map(NotFitting::new).collect(),
             parts: parts
@@ -65,21 +65,21 @@ struct Size {
 }
 
 impl Size {
-    fn new(bucket: &Bucket) -> Self {
+    fn new(bucket: &SizeBucket) -> Self {
         let up_to = (bucket.up_to < u64::MAX).then_some(bucket.up_to);
         Self { up_to, files: bucket.files, bytes: bucket.bytes }
     }
 }
 
-fn name(path: &RelPath) -> Name {
-    Name::new(path.as_bytes())
+fn name(path: &RelPath) -> JsonName {
+    JsonName::new(path.as_bytes())
 }
 
 /// A path with the figure that it is ranked by.
 #[derive(Serialize)]
 struct RankedPath {
     #[serde(flatten)]
-    name: Name,
+    name: JsonName,
     #[serde(flatten)]
     figure: Figure,
 }
@@ -93,27 +93,30 @@ enum Figure {
 }
 
 /// The paths of a ranking.
-fn ranked<'a>(paths: impl IntoIterator<Item = &'a Ranked>, figure: fn(u64) -> Figure) -> Vec<RankedPath> {
-    let path = |path: &Ranked| RankedPath { name: name(&path.path), figure: figure(path.figure) };
+fn ranked<'a>(
+    paths: impl IntoIterator<Item = &'a RankedEntry>,
+    figure: fn(u64) -> Figure,
+) -> Vec<RankedPath> {
+    let path = |path: &RankedEntry| RankedPath { name: name(&path.path), figure: figure(path.figure) };
     paths.into_iter().map(path).collect()
 }
 
 #[derive(Serialize)]
 struct Below {
     #[serde(flatten)]
-    name: Name,
+    name: JsonName,
     bytes: u64,
     entries: u64,
 }
 
 impl Below {
-    fn new(folder: &Folder) -> Self {
+    fn new(folder: &FolderFigures) -> Self {
         Self { name: name(&folder.path), bytes: folder.bytes, entries: folder.entries }
     }
 }
 
 #[derive(Serialize)]
-struct Links {
+struct LinksLine {
     files: u64,
     names: u64,
     saved_bytes: u64,
@@ -121,9 +124,9 @@ struct Links {
     largest: Vec<RankedPath>,
 }
 
-impl Links {
-    fn new(links: &HardLinks) -> Self {
-        let HardLinks { files, names, saved_bytes, outside, .. } = *links;
+impl LinksLine {
+    fn new(links: &LinkedFiles) -> Self {
+        let LinkedFiles { files, names, saved_bytes, outside, .. } = *links;
         Self { files, names, saved_bytes, outside, largest: ranked(&links.largest, Figure::Bytes) }
     }
 }
@@ -132,7 +135,7 @@ impl Links {
 struct NotFitting {
     reason: Reason,
     count: u64,
-    first: Vec<Name>,
+    first: Vec<JsonName>,
 }
 
 impl NotFitting {

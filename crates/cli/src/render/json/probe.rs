@@ -1,7 +1,7 @@
 //! The figures of a probe as JSON.
 
 use haul_core::probe::{CompressFigures, CpuFigures, ReadFigures, WriteFigures};
-use haul_probe::survey::Counts;
+use haul_probe::survey::TreeCounts;
 use serde::{Deserialize, Serialize};
 
 use crate::render::probe::Measurement;
@@ -13,25 +13,25 @@ pub(crate) struct Cpu {
     pub(crate) hash: u64,
     pub(crate) aes: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) compress: Vec<Compress>,
+    pub(crate) compress: Vec<CompressLine>,
 }
 
 impl Cpu {
     fn new(cpu: &CpuFigures) -> Self {
         let CpuFigures { cores, hash, aes, .. } = *cpu;
-        Self { cores, hash, aes, compress: cpu.compress.iter().map(Compress::new).collect() }
+        Self { cores, hash, aes, compress: cpu.compress.iter().map(CompressLine::new).collect() }
     }
 }
 
 /// The compression rate of one core.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Compress {
+pub(crate) struct CompressLine {
     pub(crate) method: String,
     pub(crate) bytes_per_second: u64,
     pub(crate) ratio: f64,
 }
 
-impl Compress {
+impl CompressLine {
     fn new(way: &CompressFigures) -> Self {
         let ratio = f64::from(way.permille) / 1000.0;
         Self { method: way.method.to_string(), bytes_per_second: way.bytes_per_second, ratio }
@@ -39,14 +39,14 @@ impl Compress {
 }
 
 #[derive(Serialize)]
-pub(super) struct Source {
+pub(super) struct SourceLine {
     sampled_bytes: u64,
     bytes_per_second: Option<u64>,
     files_per_second: Option<u64>,
     cpu: Cpu,
 }
 
-impl Source {
+impl SourceLine {
     pub(super) fn new(read: &ReadFigures) -> Self {
         let ReadFigures { sampled_bytes, bytes_per_second, files_per_second, .. } = *read;
         Self { sampled_bytes, bytes_per_second, files_per_second, cpu: Cpu::new(&read.cpu) }
@@ -76,14 +76,14 @@ impl<'a> Destination<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Tree<'a> {
+pub(super) struct TreeLine<'a> {
     complete: bool,
     #[serde(flatten)]
-    counts: &'a Counts,
+    counts: &'a TreeCounts,
     scan_seconds: f64,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> TreeLine<'a> {
     pub(super) fn new(measurement: &'a Measurement) -> Self {
         let Measurement { complete, counts, scan_seconds, .. } = measurement;
         Self { complete: *complete, counts, scan_seconds: *scan_seconds }
@@ -91,12 +91,12 @@ impl<'a> Tree<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Choice {
+pub(super) struct ChoiceLine {
     streams: u32,
     compress: Option<String>,
 }
 
-impl Choice {
+impl ChoiceLine {
     pub(super) fn new(measurement: &Measurement) -> Self {
         let streams = measurement.links.iter().map(|link| link.rate.streams);
         Self {

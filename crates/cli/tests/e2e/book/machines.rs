@@ -11,7 +11,7 @@ use std::time::Duration;
 use haul_testkit::needs::tool;
 use haul_testkit::process::{kill, tagged};
 use haul_testkit::store::{ACCESS_KEY, AZURE_ACCOUNT, AZURE_KEY, SECRET_KEY, azurite, endpoint};
-use haul_testkit::{Finished, LongLink, Run, Scratch, SshdOptions, write_program};
+use haul_testkit::{CommandRun, Finished, LongLink, Scratch, SshdOptions, write_program};
 
 use super::page::root;
 use crate::scene::{HAUL, Scene};
@@ -83,7 +83,8 @@ impl Machines {
     pub(super) fn run(&self, script: &str) -> Finished {
         fs::write(self.at(HERE, "/opt/haul/page"), format!("{PRELUDE}{script}")).unwrap();
         let words = self.enter(HERE);
-        let run = Run::new(&words[0], self.scene.tag()).args(&words[1..]).args(["bash", "/opt/haul/page"]);
+        let run =
+            CommandRun::new(&words[0], self.scene.tag()).args(&words[1..]).args(["bash", "/opt/haul/page"]);
         let azure = format!("http://{}/{AZURE_ACCOUNT}", azurite());
         let run = run
             .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)

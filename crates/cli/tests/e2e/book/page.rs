@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// A block between the paragraphs of a page.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Block {
+pub(super) enum PageBlock {
     /// Commands that are shown and run: a fence marked `sh`.
     Shell(String),
     /// Commands that are run and not shown: a comment that begins with `test`.
@@ -36,7 +36,7 @@ pub(super) fn pages() -> Vec<String> {
 }
 
 /// The blocks of a page.
-pub(super) fn blocks(text: &str) -> Vec<Block> {
+pub(super) fn blocks(text: &str) -> Vec<PageBlock> {
     let (mut blocks, mut reason) = (Vec::new(), String::new());
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -47,14 +47,14 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
         if let Some(why) = line.strip_prefix("<!-- not run: ") {
             reason = why.trim_end_matches("-->").trim().to_owned();
         } else if line.trim() == "<!-- test" {
-            blocks.push(Block::Hidden(until("-->")));
+            blocks.push(PageBlock::Hidden(until("-->")));
         } else if let Some(mark) = line.trim().strip_prefix("```") {
             let inside = until("```");
             blocks.push(match mark {
-                "sh" => Block::Shell(inside),
-                "output" => Block::Output(inside),
-                "sh,ignore" => Block::Ignored { reason: std::mem::take(&mut reason), text: inside },
-                other => Block::Other(other.to_owned()),
+                "sh" => PageBlock::Shell(inside),
+                "output" => PageBlock::Output(inside),
+                "sh,ignore" => PageBlock::Ignored { reason: std::mem::take(&mut reason), text: inside },
+                other => PageBlock::Other(other.to_owned()),
             });
         }
     }
@@ -62,10 +62,10 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
 }
 
 /// One script of all commands of a page. Each block writes its output to a file of its number.
-pub(super) fn script(blocks: &[Block], output: &str) -> String {
+pub(super) fn script(blocks: &[PageBlock], output: &str) -> String {
     let mut script = String::new();
     for (number, block) in blocks.iter().enumerate() {
-        if let Block::Shell(text) | Block::Hidden(text) = block {
+        if let PageBlock::Shell(text) | PageBlock::Hidden(text) = block {
             let _ = write!(script, "{{\n{text}}} >{output}/{number} 2>&1\n");
         }
     }

@@ -2,13 +2,13 @@
 //! ([`COPIED`]), all is copied and the rest deleted ([`SYNCED`]), all is copied but a source that does not exist
 //! ([`PARTLY`]), the run succeeds (empty), or the one line of haul.
 
-pub(super) type Line = (&'static str, &'static str);
+pub(super) type HabitLine = (&'static str, &'static str);
 
 pub(super) const COPIED: &str = "COPIED";
 pub(super) const SYNCED: &str = "SYNCED";
 pub(super) const PARTLY: &str = "PARTLY";
 
-pub(super) const RSYNC: [Line; 28] = [
+pub(super) const RSYNC: [HabitLine; 28] = [
     ("copy -avh src/ dst/", COPIED),
     ("copy -avzP src/ dst/", COPIED),
     ("copy -aHAXS --numeric-ids --info=progress2 src/ dst/", COPIED),
@@ -39,7 +39,7 @@ pub(super) const RSYNC: [Line; 28] = [
     ("sync -a --delete-excluded --exclude='*.tmp' src/ dst/", ""),
 ];
 
-pub(super) const RCLONE: [Line; 22] = [
+pub(super) const RCLONE: [HabitLine; 22] = [
     ("copy -P src/ dst/", COPIED),
     ("copy --progress --metadata --links src/ dst/", COPIED),
     ("copy -v --create-empty-src-dirs src/ dst/", COPIED),
@@ -64,7 +64,7 @@ pub(super) const RCLONE: [Line; 22] = [
     ("size src/", "haul plan SRC"),
 ];
 
-pub(super) const SCP: [Line; 20] = [
+pub(super) const SCP: [HabitLine; 20] = [
     ("cp -r src/ dst/", COPIED),
     ("cp -rp src/ dst/", COPIED),
     ("cp -rpq src/ dst/", COPIED),
@@ -87,7 +87,7 @@ pub(super) const SCP: [Line; 20] = [
     ("scp -r src/ dst/", "use `haul copy SRC DST`"),
 ];
 
-pub(super) const MSCP: [Line; 20] = [
+pub(super) const MSCP: [HabitLine; 20] = [
     ("copy -r src/ dst/", COPIED),
     ("copy -q src/ dst/", COPIED),
     ("copy -v src/ dst/", COPIED),
@@ -110,7 +110,7 @@ pub(super) const MSCP: [Line; 20] = [
     ("mscp -n 8 src/ dst/", "not its name"),
 ];
 
-pub(super) const FPSYNC: [Line; 20] = [
+pub(super) const FPSYNC: [HabitLine; 20] = [
     ("sync -achv --delete src/ dst/", SYNCED),
     ("sync -av src/ dst/", SYNCED),
     ("copy -lptgoD --numeric-ids src/ dst/", COPIED),
@@ -133,7 +133,7 @@ pub(super) const FPSYNC: [Line; 20] = [
     ("plan -L src/", ""),
 ];
 
-pub(super) const AWS: [Line; 22] = [
+pub(super) const AWS: [HabitLine; 22] = [
     ("cp --recursive src/ dst/", COPIED),
     ("cp --recursive --only-show-errors src/ dst/", COPIED),
     ("cp --recursive --quiet --no-guess-mime-type src/ dst/", COPIED),
@@ -158,7 +158,7 @@ pub(super) const AWS: [Line; 22] = [
     ("presign --expires-in 691200 s3://bucket/key", "7d, which is the longest"),
 ];
 
-pub(super) const S5CMD: [Line; 20] = [
+pub(super) const S5CMD: [HabitLine; 20] = [
     ("cp --raw src/ dst/", COPIED),
     ("cp --no-clobber src/ dst/", COPIED),
     ("cp --if-size-differ src/ dst/", COPIED),
@@ -181,7 +181,7 @@ pub(super) const S5CMD: [Line; 20] = [
     ("rm --all-versions s3://bucket/key", "old versions"),
 ];
 
-pub(super) const MC: [Line; 20] = [
+pub(super) const MC: [HabitLine; 20] = [
     ("mirror --overwrite --remove src/ dst/", SYNCED),
     ("mirror --remove --preserve -a src/ dst/", SYNCED),
     ("mirror -n src/ dst/", ""),
@@ -204,7 +204,7 @@ pub(super) const MC: [Line; 20] = [
     ("alias set store http://h", "named locations"),
 ];
 
-pub(super) const ROBOCOPY: [Line; 20] = [
+pub(super) const ROBOCOPY: [HabitLine; 20] = [
     ("copy src/ dst/ /MIR", "`haul sync` does"),
     ("sync src/ dst/ /MIR", "omit it"),
     ("copy src/ dst/ /E", "with their metadata: omit it (a directory of this name is /E/)"),
@@ -228,7 +228,7 @@ pub(super) const ROBOCOPY: [Line; 20] = [
 ];
 
 /// `BUCKET` is that of the test. Copied objects are named by their lines.
-pub(super) const XBCLOUD: [Line; 20] = [
+pub(super) const XBCLOUD: [HabitLine; 20] = [
     ("put s3://BUCKET/a", COPIED),
     ("put s3://BUCKET/b --s3-bucket-lookup=auto", COPIED),
     ("put s3://BUCKET/c --s3-bucket-lookup auto --s3-region us-east-1", COPIED),
@@ -251,7 +251,7 @@ pub(super) const XBCLOUD: [Line; 20] = [
     ("get --fifo-timeout 60 s3://BUCKET/a", "one minute"),
 ];
 
-pub(super) const LOCATIONS: [Line; 14] = [
+pub(super) const LOCATIONS: [HabitLine; 14] = [
     ("word://x", "only ssh://, sftp://, smb://, s3://, gs:// and az://"),
     ("rsync://h/module/x", "use host:PATH"),
     ("host::module/x", "use host:PATH"),

@@ -3,13 +3,13 @@
 use std::fmt;
 
 use haul_testkit::Care;
-use haul_testkit::lying_sftp::{Field, Lie};
+use haul_testkit::lying_sftp::{Field, ServerLie};
 
 use super::ESCAPE;
 
 /// Which end the server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum ServerRole {
     /// The source.
     Pull,
     /// The destination.
@@ -29,24 +29,24 @@ enum Believed {
 
 /// A lie, and how it meets the program.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
-    pub(super) lie: Lie,
-    pub(super) way: Way,
+pub(super) struct LieCase {
+    pub(super) lie: ServerLie,
+    pub(super) way: ServerRole,
     pub(super) options: &'static [&'static str],
     believed: Believed,
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for LieCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lie = self.lie.to_string();
         write!(f, "{:?} {} {:?}", self.way, lie.get(..100).unwrap_or(&lie), self.options)
     }
 }
 
-impl Told {
+impl LieCase {
     /// The comparison after exit code 0; none where the tree itself is the server's word.
     pub(super) fn care(&self) -> Option<Care> {
-        let care = Care { hard_links: self.way == Way::Push, ..Care::of_sftp() };
+        let care = Care { hard_links: self.way == ServerRole::Push, ..Care::of_sftp() };
         match self.believed {
             Believed::Nothing => Some(care),
             Believed::Owner => Some(Care { owners: false, ..care }),
@@ -58,20 +58,20 @@ impl Told {
 }
 
 /// Collects lies.
-struct Table {
-    way: Way,
+struct LieTable {
+    way: ServerRole,
     options: &'static [&'static str],
-    all: Vec<Told>,
+    all: Vec<LieCase>,
 }
 
-impl Table {
-    fn new(way: Way) -> Self {
+impl LieTable {
+    fn new(way: ServerRole) -> Self {
         Self { way, options: &[], all: Vec::new() }
     }
 
     fn add(&mut self, asked: &str, every: bool, field: Field, number: u64, bytes: &[u8], believed: Believed) {
-        let lie = Lie { asked: asked.to_owned(), every, field, number, bytes: bytes.to_vec() };
-        self.all.push(Told { lie, way: self.way, options: self.options, believed });
+        let lie = ServerLie { asked: asked.to_owned(), every, field, number, bytes: bytes.to_vec() };
+        self.all.push(LieCase { lie, way: self.way, options: self.options, believed });
     }
 
     /// The first answer of each kind, with each of these numbers.
@@ -129,10 +129,10 @@ const STATUSES: [u64; 5] = [0, 1, 2, 3, MAX];
 const HANDLES: [&[u8]; 5] = [b"", &[1; 256], &[1; 257], &[1; 65_536], b"none"];
 
 /// Lengths, kinds and numbers of packets, versions and extensions.
-pub(super) fn packets() -> Vec<Told> {
+pub(super) fn packets() -> Vec<LieCase> {
     let mut all = Vec::new();
-    for (way, asked) in [(Way::Pull, &READ[..]), (Way::Push, &WRITTEN[..])] {
-        let mut table = Table::new(way);
+    for (way, asked) in [(ServerRole::Pull, &READ[..]), (ServerRole::Push, &WRITTEN[..])] {
+        let mut table = LieTable::new(way);
         table.first(&["init", "lstat", "readdir"], Field::Length, &[0, 1, 4, 5, 256 * 1024 + 1, HUGE, MAX]);
         table.first(&["init", "lstat", "readdir"], Field::LengthBeyond, &[1]);
         table.first(&SOME, Field::Kind, &[0, 2, 102, 255]);
@@ -145,7 +145,7 @@ pub(super) fn packets() -> Vec<Told> {
         table.first(&SOME, Field::Tail, &[7]);
         table.first(asked, Field::End, &[0]);
         table.every(&["open"], Field::End, &[0]);
-        let slow = if way == Way::Pull { ["readlink", "read"] } else { ["write", "fsync"] };
+        let slow = if way == ServerRole::Pull { ["readlink", "read"] } else { ["write", "fsync"] };
         table.first(&slow, Field::Never, &[0]);
         table.first(&["realpath", "lstat", "readdir"], Field::Never, &[0]);
         table.every(&["init", "open", "close"], Field::Never, &[0]);
@@ -160,8 +160,8 @@ pub(super) fn packets() -> Vec<Told> {
 }
 
 /// The answers of a source.
-pub(super) fn of_a_source() -> Vec<Told> {
-    let mut table = Table::new(Way::Pull);
+pub(super) fn of_a_source() -> Vec<LieCase> {
+    let mut table = LieTable::new(ServerRole::Pull);
     for asked in READ {
         for status in STATUSES {
             // Something that vanished, and a listing that ends early, are the server's to tell.
@@ -248,8 +248,8 @@ pub(super) fn of_a_source() -> Vec<Told> {
 }
 
 /// The answers of a destination.
-pub(super) fn of_a_destination() -> Vec<Told> {
-    let mut table = Table::new(Way::Push);
+pub(super) fn of_a_destination() -> Vec<LieCase> {
+    let mut table = LieTable::new(ServerRole::Push);
     for asked in WRITTEN {
         table.every(&[asked], Field::Status, &STATUSES);
         table.add(asked, false, Field::Status, 4, ESCAPE, Believed::Nothing);

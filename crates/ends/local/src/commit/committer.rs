@@ -15,10 +15,10 @@ use super::superseded::Superseded;
 use super::sync::{Disk, Syncer};
 use super::unsynced::Unsynced;
 use crate::delta::base::Bases;
-use crate::meta::metadata::Metadata;
+use crate::meta::metadata::MetadataSetter;
 use crate::path::descriptors;
 use crate::read::digest;
-use crate::read::page_cache::{self, Opened};
+use crate::read::page_cache::{self, CachedFile};
 use crate::stage::large::LargeFile;
 use crate::stage::staged::Staged;
 use crate::tree::local_tree::LocalTree;
@@ -34,7 +34,7 @@ pub(crate) type LargeSlot = Arc<Mutex<Option<Arc<LargeFile>>>>;
 /// The state that the writing threads and the committing thread share.
 pub(crate) struct Committer {
     pub(crate) tree: LocalTree,
-    pub(crate) metadata: Metadata,
+    pub(crate) metadata: MetadataSetter,
     pub(crate) queue: Arc<CommitQueue>,
     /// Reads back the content that interrupted runs have left.
     pub(crate) rechecks: Arc<Rechecks>,
@@ -57,7 +57,7 @@ pub(crate) struct Committer {
 impl Committer {
     pub(crate) fn new(
         tree: LocalTree,
-        metadata: Metadata,
+        metadata: MetadataSetter,
         threads: ThreadPool,
         options: &SinkOptions,
         disk: Box<dyn Disk>,
@@ -135,7 +135,7 @@ impl Committer {
         file.sync_data().map_err(|e| failed(&e))?;
         rustix::fs::fadvise(file, 0, None, Advice::DontNeed).map_err(|e| failed(&e.into()))?;
         let twin = descriptors::wait_for(|| rustix::io::fcntl_dupfd_cloexec(file, 0));
-        let opened = Opened::new(twin.map_err(|e| failed(&e.into()))?.into(), entry.len);
+        let opened = CachedFile::new(twin.map_err(|e| failed(&e.into()))?.into(), entry.len);
         let read = digest::of_opened(&root.ops, &opened, entry.len).map_err(|e| failed(&e))?;
         if read == digest {
             return Ok(());

@@ -12,24 +12,24 @@ use haul_core::{Digest, Entry, Outcome, Result, Retry};
 
 use super::committer::Committer;
 use super::large::LargeWork;
-use super::queue::{Item, Written, places_of};
+use super::queue::{QueueItem, WrittenItem, places_of};
 use super::sync::Synced;
 use crate::network_fs::direct;
 use crate::stage::large::LargeFile;
 use crate::stage::names::remove_if;
 use crate::stage::staged::Staged;
-use crate::ticket::Pending;
+use crate::ticket::PendingSlice;
 
 /// A small file of a group.
 struct SmallWork {
-    pending: Pending,
+    pending: PendingSlice,
     staged: Box<Staged>,
     entry: Arc<Entry>,
     digest: Digest,
 }
 
 /// The slices of a group, by their large files.
-type Slices = Vec<(Arc<LargeFile>, Vec<Pending>)>;
+type GroupSlices = Vec<(Arc<LargeFile>, Vec<PendingSlice>)>;
 
 impl Committer {
     /// The committing thread.
@@ -42,8 +42,8 @@ impl Committer {
     }
 
     /// Commits a group.
-    fn commit<'scope>(&'scope self, items: Vec<Item>, scope: &'scope Scope<'scope, '_>) {
-        let all: usize = items.iter().map(Item::places).sum();
+    fn commit<'scope>(&'scope self, items: Vec<QueueItem>, scope: &'scope Scope<'scope, '_>) {
+        let all: usize = items.iter().map(QueueItem::places).sum();
         let (small, slices) = by_file(items);
         // The sync below makes durable the slices that are dirty now and the metadata of complete files.
         let mut large: Vec<LargeWork> =
@@ -58,7 +58,7 @@ impl Committer {
     }
 
     /// Prepares one large file. `None` if it has ended meanwhile: then its slices were sent again, and are settled.
-    fn large_work(&self, large: Arc<LargeFile>, pending: Vec<Pending>) -> Option<LargeWork> {
+    fn large_work(&self, large: Arc<LargeFile>, pending: Vec<PendingSlice>) -> Option<LargeWork> {
         if let Some(end) = large.ended().cloned() {
             for pending in pending {
                 pending.settle(end.clone().map(|digest| Outcome::Committed(Some(digest))));
@@ -174,14 +174,16 @@ fn places(small: &[SmallWork]) -> usize {
     small.iter().map(|work| places_of(&work.entry)).sum()
 }
 
-fn by_file(items: Vec<Item>) -> (Vec<SmallWork>, Slices) {
-    let mut slices: Slices = Vec::new();
+fn by_file(items: Vec<QueueItem>) -> (Vec<SmallWork>, GroupSlices) {
+    let mut slices: GroupSlices = Vec::new();
     let mut known: HashMap<*const LargeFile, usize> = HashMap::new();
     let mut small = Vec::new();
-    for Item { pending, what, .. } in items {
+    for QueueItem { pending, what, .. } in items {
         match what {
-            Written::Small(staged, entry, digest) => small.push(SmallWork { pending, staged, entry, digest }),
-            Written::Slice(large) => {
+            WrittenItem::Small(staged, entry, digest) => {
+                small.push(SmallWork { pending, staged, entry, digest });
+            }
+            WrittenItem::Slice(large) => {
                 let at = *known.entry(Arc::as_ptr(&large)).or_insert_with(|| {
                     slices.push((large, Vec::new()));
                     slices.len() - 1

@@ -9,12 +9,12 @@ use super::committer::Committer;
 use crate::read::page_cache;
 use crate::stage::large::{HashedSlice, LargeFile};
 use crate::stage::names::journal_of;
-use crate::ticket::Pending;
+use crate::ticket::PendingSlice;
 
 /// One large file of a group.
 pub(super) struct LargeWork {
     pub(super) large: Arc<LargeFile>,
-    pub(super) pending: Vec<Pending>,
+    pub(super) pending: Vec<PendingSlice>,
     pub(super) dirty: Vec<HashedSlice>,
     /// The digest of the file, if it is complete.
     pub(super) digest: Option<Digest>,
@@ -127,7 +127,7 @@ impl Committer {
 
     /// Settles the pending slices of a file. The file is committed once, so the last slice reports that, and the others
     /// are merely stored.
-    fn settle_large(&self, large: &Arc<LargeFile>, pending: Vec<Pending>, result: &Result<Outcome>) {
+    fn settle_large(&self, large: &Arc<LargeFile>, pending: Vec<PendingSlice>, result: &Result<Outcome>) {
         let last = pending.len().saturating_sub(1);
         for (at, pending) in pending.into_iter().enumerate() {
             let outcome = match result {

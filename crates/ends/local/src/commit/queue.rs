@@ -9,7 +9,7 @@ use haul_core::{Digest, Entry};
 use crate::path::descriptors;
 use crate::stage::large::LargeFile;
 use crate::stage::staged::Staged;
-use crate::ticket::Pending;
+use crate::ticket::PendingSlice;
 use haul_ends::thread_pool::ThreadPool;
 
 /// How long a group is collected before it is synced.
@@ -28,20 +28,20 @@ const WAITING_SHARE: usize = 24;
 const FEW_DESCRIPTORS: usize = 4096;
 
 /// A written slice or file that waits to be durable.
-pub(crate) struct Item {
-    pub(crate) pending: Pending,
+pub(crate) struct QueueItem {
+    pub(crate) pending: PendingSlice,
     /// The number of bytes that were written.
     pub(crate) bytes: u64,
-    pub(crate) what: Written,
+    pub(crate) what: WrittenItem,
 }
 
-impl Item {
+impl QueueItem {
     /// The places that it takes in the queue.
     pub(crate) fn places(&self) -> usize {
         match &self.what {
-            Written::Small(_, entry, _) => places_of(entry),
+            WrittenItem::Small(_, entry, _) => places_of(entry),
             // All slices of a file share its entry.
-            Written::Slice(_) => 1,
+            WrittenItem::Slice(_) => 1,
         }
     }
 }
@@ -52,7 +52,7 @@ pub(crate) fn places_of(entry: &Entry) -> usize {
 }
 
 /// A whole small file, or a slice of a large one.
-pub(crate) enum Written {
+pub(crate) enum WrittenItem {
     /// A staged file with all of its content and metadata.
     Small(Box<Staged>, Arc<Entry>, Digest),
     /// Some slice of a large file.
@@ -61,7 +61,7 @@ pub(crate) enum Written {
 
 /// The items that wait to be committed.
 pub(crate) struct CommitQueue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     changed: Condvar,
     /// The most places of items that wait.
     most: usize,
@@ -70,8 +70,8 @@ pub(crate) struct CommitQueue {
 }
 
 #[derive(Default)]
-struct State {
-    items: Vec<Item>,
+struct QueueState {
+    items: Vec<QueueItem>,
     /// The places that they take.
     waiting: usize,
     bytes: u64,
@@ -93,10 +93,10 @@ impl CommitQueue {
     }
 
     /// Adds an item. Waits while the queue is full; meanwhile other threads of the pool take the caller's seat.
-    pub(crate) fn push(&self, item: Item, threads: &ThreadPool) {
+    pub(crate) fn push(&self, item: QueueItem, threads: &ThreadPool) {
         let mut state = self.state.lock();
         let is_over =
-            |state: &State| (state.waiting >= self.most || state.busy >= self.most) && !state.closed;
+            |state: &QueueState| (state.waiting >= self.most || state.busy >= self.most) && !state.closed;
         if is_over(&state) {
             let _lent = threads.lend();
             while is_over(&state) {
@@ -116,7 +116,7 @@ impl CommitQueue {
     }
 
     /// Keeps a slice until its file was read back.
-    pub(crate) fn hold(&self, large: &Arc<LargeFile>, pending: Pending) {
+    pub(crate) fn hold(&self, large: &Arc<LargeFile>, pending: PendingSlice) {
         self.state.lock().held += 1;
         if let Some(pending) = large.recheck.hold(pending) {
             self.take_back(large, vec![pending]);
@@ -124,7 +124,7 @@ impl CommitQueue {
     }
 
     /// Adds the slices that waited until their file was read back.
-    pub(crate) fn take_back(&self, large: &Arc<LargeFile>, held: Vec<Pending>) {
+    pub(crate) fn take_back(&self, large: &Arc<LargeFile>, held: Vec<PendingSlice>) {
         if held.is_empty() {
             return;
         }
@@ -132,7 +132,7 @@ impl CommitQueue {
         state.held -= held.len();
         state.waiting += held.len();
         state.since.get_or_insert_with(Instant::now);
-        let item = |pending| Item { pending, bytes: 0, what: Written::Slice(Arc::clone(large)) };
+        let item = |pending| QueueItem { pending, bytes: 0, what: WrittenItem::Slice(Arc::clone(large)) };
         state.items.extend(held.into_iter().map(item));
         state.flush = true;
         drop(state);
@@ -140,7 +140,7 @@ impl CommitQueue {
     }
 
     /// Whether enough items wait for a group.
-    fn is_full(&self, state: &State) -> bool {
+    fn is_full(&self, state: &QueueState) -> bool {
         state.waiting >= GROUP_PLACES.min(self.most) || state.bytes >= GROUP_BYTES
     }
 
@@ -170,7 +170,7 @@ impl CommitQueue {
     }
 
     /// Waits for the next group; `None` once the queue is closed and empty.
-    pub(crate) fn next_group(&self) -> Option<Vec<Item>> {
+    pub(crate) fn next_group(&self) -> Option<Vec<QueueItem>> {
         let mut state = self.state.lock();
         loop {
             let Some(since) = state.since else {

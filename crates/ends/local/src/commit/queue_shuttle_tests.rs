@@ -6,17 +6,17 @@ use shuttle::thread::{self, JoinHandle};
 use super::*;
 use crate::commit::shuttle_tests::model::{in_many_orders, join, scratch};
 use crate::scene::{own_file, tree};
-use crate::ticket::Ticket;
+use crate::ticket::WriteTicket;
 
 /// A short queue, a file whose slices it takes, and how often each of them was settled.
-struct Model {
+struct QueueModel {
     queue: CommitQueue,
     threads: ThreadPool,
     large: Arc<LargeFile>,
     settled: Arc<Mutex<Vec<u32>>>,
 }
 
-impl Model {
+impl QueueModel {
     fn new() -> Arc<Self> {
         let dir = scratch();
         let entry = own_file("f", 2 * SLICE_LEN);
@@ -38,7 +38,7 @@ impl Model {
         while let Some(items) = self.queue.next_group() {
             assert!(items.len() <= self.queue.most);
             items.iter().for_each(|item| item.pending.settle(Ok(Outcome::Stored)));
-            self.queue.settled(items.iter().map(Item::places).sum());
+            self.queue.settled(items.iter().map(QueueItem::places).sum());
         }
     }
 
@@ -49,10 +49,10 @@ impl Model {
             settled.len() - 1
         };
         let settled = self.settled.clone();
-        let ticket = Ticket::new(1, Box::new(move |_| settled.lock()[at] += 1));
-        let (pending, what) = (Pending { ticket, at: 0 }, Written::Slice(self.large.clone()));
+        let ticket = WriteTicket::new(1, Box::new(move |_| settled.lock()[at] += 1));
+        let (pending, what) = (PendingSlice { ticket, at: 0 }, WrittenItem::Slice(self.large.clone()));
         let _seat = self.threads.own_seat();
-        self.queue.push(Item { pending, bytes: 1, what }, &self.threads);
+        self.queue.push(QueueItem { pending, bytes: 1, what }, &self.threads);
     }
 
     /// Drains the queue: all that was pushed before is settled once.
@@ -66,9 +66,9 @@ impl Model {
 #[test]
 fn shuttle_writers_wait_for_space_and_each_item_is_settled_once() {
     in_many_orders(|| {
-        let model = Model::new();
-        let committing = model.start(Model::commit);
-        let push_two = |model: &Model| (0..2).for_each(|_| model.push());
+        let model = QueueModel::new();
+        let committing = model.start(QueueModel::commit);
+        let push_two = |model: &QueueModel| (0..2).for_each(|_| model.push());
         join([model.start(push_two), model.start(push_two), model.start(push_two)]);
         model.drain();
         model.queue.close();
@@ -79,10 +79,11 @@ fn shuttle_writers_wait_for_space_and_each_item_is_settled_once() {
 #[test]
 fn shuttle_several_threads_drain() {
     in_many_orders(|| {
-        let model = Model::new();
+        let model = QueueModel::new();
         model.push();
         // A run is finished again when the connection of the request has died.
-        let threads = [Model::drain, Model::commit, Model::drain].map(|work| model.start(work));
+        let threads =
+            [QueueModel::drain, QueueModel::commit, QueueModel::drain].map(|work| model.start(work));
         let [first, committing, second] = threads;
         join([first, second]);
         model.queue.close();

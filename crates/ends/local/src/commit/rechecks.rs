@@ -17,18 +17,18 @@ use super::queue::CommitQueue;
 use crate::read::file::STEP;
 use crate::read::{digest, page_cache};
 use crate::stage::large::LargeFile;
-use crate::stage::recheck::End;
-use crate::ticket::Pending;
+use crate::stage::recheck::RecheckEnd;
+use crate::ticket::PendingSlice;
 
 /// The files that are to be read back, and the thread that does it.
 pub(crate) struct Rechecks {
-    state: Mutex<State>,
+    state: Mutex<RechecksState>,
     stop: AtomicBool,
     commits: Arc<CommitQueue>,
 }
 
 #[derive(Default)]
-struct State {
+struct RechecksState {
     large_files: VecDeque<Arc<LargeFile>>,
     is_running: bool,
     thread: Option<JoinHandle<()>>,
@@ -75,7 +75,7 @@ impl Rechecks {
     pub(crate) fn cancel(&self, large: &Arc<LargeFile>) {
         if large.recheck.is_due() {
             self.state.lock().large_files.retain(|other| !Arc::ptr_eq(other, large));
-            self.commits.take_back(large, large.recheck.end(End::Stopped));
+            self.commits.take_back(large, large.recheck.end(RecheckEnd::Stopped));
         }
     }
 
@@ -96,7 +96,7 @@ impl Rechecks {
 }
 
 /// Reads back one file. Gives the written slices that waited for that.
-fn check(large: &LargeFile, stop: &AtomicBool) -> Vec<Pending> {
+fn check(large: &LargeFile, stop: &AtomicBool) -> Vec<PendingSlice> {
     let recheck = &large.recheck;
     if !recheck.is_running() {
         return Vec::new();
@@ -105,7 +105,7 @@ fn check(large: &LargeFile, stop: &AtomicBool) -> Vec<Pending> {
     let mut buffer = vec![0; STEP];
     for (index, value) in recheck.take_slices() {
         if stop.load(Ordering::Relaxed) {
-            return recheck.end(End::Stopped);
+            return recheck.end(RecheckEnd::Stopped);
         }
         if !recheck.is_running() {
             return Vec::new();
@@ -120,10 +120,10 @@ fn check(large: &LargeFile, stop: &AtomicBool) -> Vec<Pending> {
         large.confirm(&good);
     }
     if wrong.is_empty() {
-        return recheck.end(End::Passed);
+        return recheck.end(RecheckEnd::Passed);
     }
     large.disown(&wrong);
-    recheck.end(End::Failed(wrong.len()))
+    recheck.end(RecheckEnd::Failed(wrong.len()))
 }
 
 /// The chaining value of a slice of the staged file.

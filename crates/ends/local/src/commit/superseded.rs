@@ -13,7 +13,7 @@ use haul_core::{Entry, Offer, RelPath};
 /// The current states of the files that changed.
 #[derive(Default)]
 pub(crate) struct Superseded {
-    state: Mutex<State>,
+    state: Mutex<SupersededState>,
     /// Signals that a file has been published.
     published: Condvar,
     /// A file has changed. Until then nothing has to be looked up.
@@ -21,13 +21,13 @@ pub(crate) struct Superseded {
 }
 
 #[derive(Default)]
-struct State {
+struct SupersededState {
     /// The state that may be written; `None` until the file is offered again.
     current: HashMap<RelPath, Option<Identity>>,
     publishing: HashSet<RelPath>,
 }
 
-impl State {
+impl SupersededState {
     fn is_outdated(&self, entry: &Entry) -> bool {
         self.current.get(&entry.path).is_some_and(|current| *current != Some(entry.identity()))
     }

@@ -11,7 +11,7 @@ use haul_core::{
 
 use super::super::unsynced::Unsynced;
 use super::*;
-use crate::path::place::Base;
+use crate::path::place::RootEntry;
 use crate::path::root::Root;
 use crate::scene::own_file;
 use crate::sink::state::LocalSink;
@@ -61,7 +61,7 @@ fn sink(disk: &Arc<Losing>, dir: &Path) -> LocalSink {
 }
 
 fn sink_with(options: SinkOptions, disk: &Arc<Losing>, dir: &Path) -> LocalSink {
-    let root = Root::new(Base::new(dir, b"."), Side::Destination, Arc::default());
+    let root = Root::new(RootEntry::new(dir, b"."), Side::Destination, Arc::default());
     let tree = LocalTree::new(root);
     let pool = BufferPool::new(1 << 26);
     LocalSink::on(Box::new(Arc::clone(disk)), Unsynced::nowhere(), tree, options, pool).unwrap()

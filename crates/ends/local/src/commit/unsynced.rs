@@ -30,14 +30,14 @@ const SLACK: i64 = 2_000_000_000;
 
 /// One run without syncs on one file system. The file name holds all of it; times are nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Record {
+struct UnsyncedRun {
     boot: u128,
     since: i64,
     until: i64,
     device: Device,
 }
 
-impl Record {
+impl UnsyncedRun {
     fn name(&self) -> String {
         let (major, minor) = self.device;
         format!("{:032x}-{}-{}-{major}-{minor}", self.boot, self.since, self.until)
@@ -63,11 +63,11 @@ pub(crate) struct Unsynced {
     /// When this run began.
     began: i64,
     /// The records of earlier runs.
-    found: Vec<Record>,
+    found: Vec<UnsyncedRun>,
     /// The records of those runs of this boot that were over when this run began.
-    over: Vec<Record>,
+    over: Vec<UnsyncedRun>,
     /// The records of this run, locked; `None` if one could not be left.
-    own: Mutex<HashMap<Device, Option<(Record, File)>>>,
+    own: Mutex<HashMap<Device, Option<(UnsyncedRun, File)>>>,
 }
 
 impl Unsynced {
@@ -86,7 +86,7 @@ impl Unsynced {
     /// For a boot with the given identifier and time.
     fn new(directory: Result<PathBuf, String>, boot: u128, booted: i64) -> Self {
         let mut found = directory.as_deref().map(records).unwrap_or_default();
-        let is_over = |record: &&Record| {
+        let is_over = |record: &&UnsyncedRun| {
             let is_ended =
                 || record.until != OPEN_END || directory.as_deref().is_ok_and(|at| is_dead(at, record));
             !is_of_another(boot, record) && is_ended()
@@ -105,7 +105,7 @@ impl Unsynced {
     pub(crate) fn is_suspect(&self, file: &Statx) -> bool {
         let seconds = file.stx_ctime.tv_sec.saturating_mul(1_000_000_000);
         let changed = seconds.saturating_add(i64::from(file.stx_ctime.tv_nsec));
-        let covers = |record: &Record| (record.since..=record.until).contains(&changed);
+        let covers = |record: &UnsyncedRun| (record.since..=record.until).contains(&changed);
         self.found.iter().any(|record| is_of_another(self.boot, record) && covers(record))
     }
 
@@ -120,7 +120,7 @@ impl Unsynced {
         }
         own.insert(device, None);
         let directory = self.directory.as_deref().map_err(Clone::clone)?;
-        let record = Record { boot: self.boot, since: self.began, until: OPEN_END, device };
+        let record = UnsyncedRun { boot: self.boot, since: self.began, until: OPEN_END, device };
         let left = haul_state::make(directory).and_then(|()| leave(directory, &record));
         let file = left.map_err(|error| format!("{}: {error}", directory.display()))?;
         own.insert(device, Some((record, file)));
@@ -133,11 +133,11 @@ impl Unsynced {
         let Ok(directory) = &self.directory else { return };
         // If a record cannot be renamed, some files are copied again without need.
         for (record, _locked) in self.own.lock().drain().filter_map(|(_, record)| record) {
-            let ended = Record { until: now().saturating_add(SLACK), ..record };
+            let ended = UnsyncedRun { until: now().saturating_add(SLACK), ..record };
             let _ = fs::rename(directory.join(record.name()), directory.join(ended.name()));
         }
         for record in self.found.iter().filter(|record| is_of_another(self.boot, record)) {
-            let open = Record { until: OPEN_END, ..*record };
+            let open = UnsyncedRun { until: OPEN_END, ..*record };
             let _ = fs::rename(directory.join(open.name()), directory.join(record.name()));
         }
         for record in self.over.iter().filter(|record| is_synced(record.device)) {
@@ -151,23 +151,23 @@ impl Unsynced {
 }
 
 /// Zeros mean several boots, or an unknown one.
-fn is_of_another(boot: u128, record: &Record) -> bool {
+fn is_of_another(boot: u128, record: &UnsyncedRun) -> bool {
     record.boot != boot || boot == 0
 }
 
-fn records(directory: &Path) -> Vec<Record> {
+fn records(directory: &Path) -> Vec<UnsyncedRun> {
     let Ok(names) = fs::read_dir(directory) else { return Vec::new() };
-    names.filter_map(|name| Record::parse(name.ok()?.file_name().to_str()?)).collect()
+    names.filter_map(|name| UnsyncedRun::parse(name.ok()?.file_name().to_str()?)).collect()
 }
 
 /// Whether the run of a record has ended without a word: a running one holds the lock of its record.
-fn is_dead(directory: &Path, record: &Record) -> bool {
+fn is_dead(directory: &Path, record: &UnsyncedRun) -> bool {
     let locks = |file: File| rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
     File::open(directory.join(record.name())).is_ok_and(locks)
 }
 
 /// Makes a durable record. Its run holds it locked as long as it runs.
-fn leave(directory: &Path, record: &Record) -> io::Result<File> {
+fn leave(directory: &Path, record: &UnsyncedRun) -> io::Result<File> {
     // Under another name until it is locked: without the lock its run would count as dead.
     let unlocked = directory.join(format!(".{}", record.name()));
     let file = File::create(&unlocked)?;
@@ -178,10 +178,10 @@ fn leave(directory: &Path, record: &Record) -> io::Result<File> {
 }
 
 /// Replaces all records by one, which counts in each boot.
-fn join(directory: &Path, records: &[Record]) -> io::Result<()> {
+fn join(directory: &Path, records: &[UnsyncedRun]) -> io::Result<()> {
     let since = records.iter().map(|record| record.since).min().unwrap_or_default();
     let until = records.iter().map(|record| record.until).max().unwrap_or_default();
-    let joined = Record { boot: 0, since, until, device: (0, 0) };
+    let joined = UnsyncedRun { boot: 0, since, until, device: (0, 0) };
     leave(directory, &joined)?;
     for record in records.iter().filter(|record| **record != joined) {
         fs::remove_file(directory.join(record.name()))?;
@@ -209,12 +209,12 @@ mod tests {
     const HOUR: i64 = 3_600_000_000_000;
     const HERE: Device = (8, 1);
 
-    struct Scene {
+    struct UnsyncedScene {
         scratch: tempfile::TempDir,
         file: PathBuf,
     }
 
-    impl Scene {
+    impl UnsyncedScene {
         /// A file written by a run of boot 1.
         fn new() -> (Self, Unsynced) {
             let scratch = tempfile::tempdir().unwrap();
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_file_is_suspect_in_another_boot_only() {
-        let (scene, run) = Scene::new();
+        let (scene, run) = UnsyncedScene::new();
         assert!(!scene.suspects(&scene.run(1, -HOUR)), "the same boot");
         assert!(scene.suspects(&scene.run(2, HOUR)), "killed by the crash");
         assert!(scene.suspects(&scene.run(0, HOUR)), "in a boot without a number");
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_file_written_after_the_crash_is_not_suspect() {
-        let (scene, _killed) = Scene::new();
+        let (scene, _killed) = UnsyncedScene::new();
         let next = scene.run(2, -HOUR);
         assert!(!scene.suspects(&next), "the boot began before the file was written");
         // It records the end of the killed run: a third boot does not suspect the file.
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_run_that_syncs_removes_the_record() {
-        let (scene, run) = Scene::new();
+        let (scene, run) = UnsyncedScene::new();
         let count = || records(&scene.directory()).len();
         scene.run(1, -HOUR).finish(|_| true);
         assert_eq!(count(), 1, "the run without syncs goes on");
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_killed_run_is_over_when_a_later_run_begins_and_not_before() {
-        let (scene, run) = Scene::new();
+        let (scene, run) = UnsyncedScene::new();
         let count = || records(&scene.directory()).len();
         let beside = scene.run(1, -HOUR);
         drop(run);
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn many_records_are_joined() {
-        let (scene, _killed) = Scene::new();
+        let (scene, _killed) = UnsyncedScene::new();
         for boot in 2..100 {
             let run = scene.run(boot, -HOUR);
             run.begin(HERE).unwrap();
@@ -319,13 +319,13 @@ mod tests {
     #[test]
     fn a_file_name_holds_a_whole_record() {
         for record in [
-            Record { boot: u128::MAX, since: 0, until: OPEN_END, device: (u32::MAX, 0) },
-            Record { boot: 0, since: 1_700_000_000_000_000_000, until: 1, device: (8, 17) },
+            UnsyncedRun { boot: u128::MAX, since: 0, until: OPEN_END, device: (u32::MAX, 0) },
+            UnsyncedRun { boot: 0, since: 1_700_000_000_000_000_000, until: 1, device: (8, 17) },
         ] {
-            assert_eq!(Record::parse(&record.name()), Some(record));
+            assert_eq!(UnsyncedRun::parse(&record.name()), Some(record));
         }
         for name in ["", "-", "1-2-3-4", "1-2-3-4-5-6", "x-2-3-4-5", "1--2-3-4-5"] {
-            assert_eq!(Record::parse(name), None, "{name}");
+            assert_eq!(UnsyncedRun::parse(name), None, "{name}");
         }
     }
 }

@@ -24,7 +24,7 @@ use super::share::shares_blocks;
 use crate::path::root::Root;
 use crate::path::{descriptors, stat};
 use crate::read::file::STEP;
-use crate::read::page_cache::{self, Opened};
+use crate::read::page_cache::{self, CachedFile};
 use crate::read::pages::hash_pages;
 use haul_ends::cache::Cache;
 
@@ -38,9 +38,9 @@ const ALIKE: u64 = 4;
 const UNLIKE: u32 = 16;
 
 /// The old version of a file.
-pub(crate) struct Base {
+pub(crate) struct DeltaBase {
     ops: Arc<Ops>,
-    opened: Opened,
+    opened: CachedFile,
     len: u64,
     /// Some page was unchanged.
     alike: AtomicBool,
@@ -51,7 +51,7 @@ pub(crate) struct Base {
 }
 
 /// The open old versions.
-pub(crate) struct Bases(Mutex<Cache<RelPath, Arc<Base>>>);
+pub(crate) struct Bases(Mutex<Cache<RelPath, Arc<DeltaBase>>>);
 
 impl Bases {
     pub(crate) fn new() -> Self {
@@ -59,7 +59,7 @@ impl Bases {
     }
 
     /// The old version of a large file, if the two are to be compared.
-    pub(crate) fn of(&self, root: &Root, options: &SinkOptions, entry: &Entry) -> Option<Arc<Base>> {
+    pub(crate) fn of(&self, root: &Root, options: &SinkOptions, entry: &Entry) -> Option<Arc<DeltaBase>> {
         if options.delta == Delta::Never || entry.len <= SLICE_LEN {
             return None;
         }
@@ -76,9 +76,9 @@ impl Bases {
             page_cache::sync_in_place(&root.ops, &file);
         }
         let len = now.stx_size;
-        let base = Arc::new(Base {
+        let base = Arc::new(DeltaBase {
             ops: Arc::clone(&root.ops),
-            opened: Opened::new(file, len),
+            opened: CachedFile::new(file, len),
             len,
             alike: AtomicBool::new(options.delta == Delta::Always),
             whole: AtomicU32::new(0),
@@ -117,7 +117,7 @@ fn is_compared(options: &SinkOptions, entry: &Entry, file: &File, now: &Statx) -
     wanted && stat::is_file(now) && len >= PAGE_LEN as u64
 }
 
-impl Base {
+impl DeltaBase {
     pub(crate) fn file(&self) -> &File {
         &self.opened.file
     }
@@ -179,7 +179,7 @@ mod tests {
     use haul_core::{EntryKind, Side};
 
     use super::*;
-    use crate::path::place::Base as PlaceBase;
+    use crate::path::place::RootEntry as PlaceBase;
 
     const LEN: u64 = 2 * SLICE_LEN + 3 * PAGE_LEN as u64 + 5;
 

@@ -21,13 +21,13 @@ pub(crate) fn entry(
     tree: &LocalTree,
     at: &At,
     path: RelPath,
-    names: Option<&Names>,
+    names: Option<&OwnerLookup>,
 ) -> rustix::io::Result<Entry> {
     Ok(find(tree, at, path, names)?.entry)
 }
 
 /// The entry that a name stands for.
-pub(crate) struct Found {
+pub(crate) struct FoundEntry {
     pub(crate) entry: Entry,
     /// By it a later run knows whether a directory still holds the same names.
     pub(crate) stamp: Stamp,
@@ -40,8 +40,8 @@ pub(crate) fn find(
     tree: &LocalTree,
     at: &At,
     path: RelPath,
-    names: Option<&Names>,
-) -> rustix::io::Result<Found> {
+    names: Option<&OwnerLookup>,
+) -> rustix::io::Result<FoundEntry> {
     // Each lookup of a name is a request to a file server: one open handle serves all questions.
     let held = if tree.is_network_fs() && tree.xattr_support.is_likely() && at.name != b"." {
         Some(hold_name(at, OFlags::empty())?)
@@ -70,7 +70,12 @@ pub(crate) fn find(
 }
 
 /// The target of a symbolic link. One open handle serves all questions: the link may change in between.
-fn find_target(tree: &LocalTree, at: &At, path: RelPath, names: Option<&Names>) -> rustix::io::Result<Found> {
+fn find_target(
+    tree: &LocalTree,
+    at: &At,
+    path: RelPath,
+    names: Option<&OwnerLookup>,
+) -> rustix::io::Result<FoundEntry> {
     let held = hold(|how| tree.root.follow(at, &path, how))?;
     tree.root.ops.one();
     let stat = statx_now(&held)?;
@@ -79,9 +84,9 @@ fn find_target(tree: &LocalTree, at: &At, path: RelPath, names: Option<&Names>) 
     Ok(found(&stat, fill(&stat, path, kind, xattrs, names), true))
 }
 
-fn found(stat: &Statx, entry: Entry, followed: bool) -> Found {
+fn found(stat: &Statx, entry: Entry, followed: bool) -> FoundEntry {
     let stamp = Stamp { dev: entry.dev, ino: entry.ino, mtime: entry.mtime, ctime: ctime(stat) };
-    Found { entry, stamp, followed }
+    FoundEntry { entry, stamp, followed }
 }
 
 fn kind_of(
@@ -105,7 +110,13 @@ pub(crate) fn device_number(stat: &Statx) -> u64 {
     rustix::fs::makedev(stat.stx_rdev_major, stat.stx_rdev_minor)
 }
 
-fn fill(stat: &Statx, path: RelPath, kind: EntryKind, xattrs: Vec<Xattr>, names: Option<&Names>) -> Entry {
+fn fill(
+    stat: &Statx,
+    path: RelPath,
+    kind: EntryKind,
+    xattrs: Vec<Xattr>,
+    names: Option<&OwnerLookup>,
+) -> Entry {
     let is_file = kind == EntryKind::File;
     let (dev, ino) = stat::inode(stat);
     Entry {
@@ -129,12 +140,12 @@ fn fill(stat: &Statx, path: RelPath, kind: EntryKind, xattrs: Vec<Xattr>, names:
 
 /// Names of owners and groups, each looked up once.
 #[derive(Default)]
-pub(crate) struct Names {
+pub(crate) struct OwnerLookup {
     users: Mutex<HashMap<u32, Vec<u8>>>,
     groups: Mutex<HashMap<u32, Vec<u8>>>,
 }
 
-impl Names {
+impl OwnerLookup {
     pub(crate) fn of(&self, uid: u32, gid: u32) -> OwnerNames {
         let mut users = self.users.lock();
         let mut groups = self.groups.lock();

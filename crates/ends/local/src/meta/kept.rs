@@ -7,7 +7,7 @@ use haul_core::entry::Xattr;
 use haul_core::{Changes, Entry, RelPath};
 use rustix::fs::{Mode, OFlags, Statx};
 
-use super::metadata::Metadata;
+use super::metadata::MetadataSetter;
 use super::times::may_be_rounded;
 use crate::path::at::At;
 use crate::path::stat;
@@ -32,7 +32,7 @@ const MAY_KEEP_NONE: &str = "the file system may keep none";
 const ROOT_ALONE: &str = "only root may set it there";
 
 /// For each kind of metadata of an entry: why it cannot be set; `None` if it can.
-struct Limits {
+struct MetadataLimits {
     /// The type of the file system.
     magic: u32,
     owner: Option<&'static str>,
@@ -41,8 +41,8 @@ struct Limits {
     time: Option<&'static str>,
 }
 
-impl Metadata {
-    /// As [`Metadata::changes`], without the differences that cannot be removed here, which become warnings.
+impl MetadataSetter {
+    /// As [`MetadataSetter::changes`], without the differences that cannot be removed here, which become warnings.
     pub(crate) fn kept_changes(
         &self,
         tree: &LocalTree,
@@ -138,11 +138,11 @@ fn is_privileged(name: &[u8]) -> bool {
 }
 
 /// The limits for the entry at `at`, whose plain metadata is `now`, if it is to have the group `gid`.
-fn limits(tree: &LocalTree, at: &At, now: &Statx, gid: u32) -> Limits {
+fn limits(tree: &LocalTree, at: &At, now: &Statx, gid: u32) -> MetadataLimits {
     let magic = magic(at, now);
     if FAT.contains(&magic) {
         let is_fat_root = stat::is_dir(now) && now.stx_ino == FAT_ROOT;
-        return Limits {
+        return MetadataLimits {
             magic,
             owner: Some(KEEPS_NONE),
             group: Some(KEEPS_NONE),
@@ -171,7 +171,7 @@ fn limits(tree: &LocalTree, at: &At, now: &Statx, gid: u32) -> Limits {
         let may_give = now.stx_uid == rustix::process::geteuid().as_raw() && is_member(gid);
         group = group.or((!may_give).then_some("this user may not set it there"));
     }
-    Limits { magic, owner, group, mode, time: None }
+    MetadataLimits { magic, owner, group, mode, time: None }
 }
 
 /// Whether this user is in the group.

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use super::ids::id_of;
 use super::new_mode::new_mode;
-use super::target::Target;
+use super::target::MetaTarget;
 use super::times::{self, Times};
 use crate::path::at::{At, REPLACED};
 use crate::path::held::hold_name;
@@ -29,7 +29,7 @@ use haul_ends::metadata_warnings::MetadataWarnings;
 type Ids = HashMap<OwnerName, Option<u32>>;
 
 /// Sets metadata, and collects warnings for metadata that could not be set.
-pub(crate) struct Metadata {
+pub(crate) struct MetadataSetter {
     ops: Arc<Ops>,
     /// Compares modification times.
     pub(crate) times: Times,
@@ -67,14 +67,14 @@ pub(crate) enum Replaces<'a> {
 /// The file that a name must stand for when metadata is set by name. Anybody who may write into the directory can put
 /// another file there at any moment, which would get owner and mode.
 #[derive(Clone, Copy)]
-pub(crate) enum Expected {
+pub(crate) enum ExpectedFile {
     /// The inode that was compared.
     Inode(u64, u64),
     /// A file made a moment before: of this type, and with one name.
     Made(FileType),
 }
 
-impl Expected {
+impl ExpectedFile {
     fn is(self, now: &Statx) -> bool {
         match self {
             Self::Inode(dev, ino) => stat::inode(now) == (dev, ino),
@@ -97,13 +97,13 @@ fn has_stable_inodes(file: BorrowedFd<'_>) -> bool {
 #[derive(Clone, Copy)]
 enum SetTimes<'a> {
     Always,
-    /// Later, by [`Metadata::finish`].
+    /// Later, by [`MetadataSetter::finish`].
     Later,
     /// If they differ from those of the file at this place, or something else was set.
     IfNeeded(&'a At),
 }
 
-impl Metadata {
+impl MetadataSetter {
     pub(crate) fn new(options: &SinkOptions, ops: Arc<Ops>) -> Self {
         Self {
             ops,
@@ -144,7 +144,7 @@ impl Metadata {
     }
 
     fn set_file(&self, file: &WrittenFile<'_>, entry: &Entry, times: SetTimes<'_>) -> rustix::io::Result<()> {
-        let target = Target::File(file.file.as_fd());
+        let target = MetaTarget::File(file.file.as_fd());
         let entry = self.preserve.with_mode(entry, || mode_beside(file, entry));
         self.apply(&target, file.now, file.has_no_xattrs, &entry, times).map(|_| ())
     }
@@ -154,13 +154,18 @@ impl Metadata {
     ///
     /// # Errors
     /// [`REPLACED`] if the name stands for another file.
-    pub(crate) fn set_named(&self, at: &At, expected: Expected, entry: &Entry) -> rustix::io::Result<bool> {
+    pub(crate) fn set_named(
+        &self,
+        at: &At,
+        expected: ExpectedFile,
+        entry: &Entry,
+    ) -> rustix::io::Result<bool> {
         let only = if entry.is_dir() { OFlags::DIRECTORY } else { OFlags::empty() };
         let held = hold_name(at, only).map_err(|errno| match errno {
             Errno::NOTDIR | Errno::LOOP => REPLACED,
             other => other,
         })?;
-        let target = Target::of(&held);
+        let target = MetaTarget::of(&held);
         self.ops.one();
         let now = stat::statx_held(target.fd())?;
         if !expected.is(&now) && (!entry.is_dir() || has_stable_inodes(target.fd())) {
@@ -172,7 +177,7 @@ impl Metadata {
     /// Sets the metadata that differs from `now` and the current attributes. Whether something was set.
     fn apply(
         &self,
-        target: &Target<'_>,
+        target: &MetaTarget<'_>,
         now: &Statx,
         has_no_xattrs: bool,
         entry: &Entry,
@@ -207,7 +212,12 @@ impl Metadata {
     }
 
     /// Sets the owner. Whether it was set, and the mode to be set: without set-ID bits if the owner was refused.
-    fn set_owner(&self, target: &Target<'_>, now: &Statx, entry: &Entry) -> rustix::io::Result<(bool, u32)> {
+    fn set_owner(
+        &self,
+        target: &MetaTarget<'_>,
+        now: &Statx,
+        entry: &Entry,
+    ) -> rustix::io::Result<(bool, u32)> {
         let (uid, gid, mode) = self.owner_and_mode(now, entry);
         if (now.stx_uid, now.stx_gid) == (uid, gid) {
             return Ok((false, mode));
@@ -229,11 +239,11 @@ impl Metadata {
 
     /// Sets the times of a file that is complete otherwise.
     pub(crate) fn finish(&self, file: &File, entry: &Entry) -> rustix::io::Result<()> {
-        self.set_times(&Target::File(file.as_fd()), entry).map(|_| ())
+        self.set_times(&MetaTarget::File(file.as_fd()), entry).map(|_| ())
     }
 
     /// Whether the times were set.
-    fn set_times(&self, target: &Target<'_>, entry: &Entry) -> rustix::io::Result<bool> {
+    fn set_times(&self, target: &MetaTarget<'_>, entry: &Entry) -> rustix::io::Result<bool> {
         self.ops.one();
         let set = target.set_times(entry);
         match &set {
@@ -251,7 +261,7 @@ impl Metadata {
         Ok(set.is_ok())
     }
 
-    fn set_xattrs(&self, target: &Target<'_>, now: &[Xattr], entry: &Entry) -> rustix::io::Result<bool> {
+    fn set_xattrs(&self, target: &MetaTarget<'_>, now: &[Xattr], entry: &Entry) -> rustix::io::Result<bool> {
         let now: Vec<&Xattr> = self.preserve.xattrs_of(now).collect();
         let wanted: Vec<&Xattr> = self.preserve.xattrs_of(&entry.xattrs).collect();
         if now == wanted {
@@ -351,7 +361,7 @@ impl Metadata {
             let mode = new_mode(at, entry) | stat::mode(now) & Mode::SGID.as_raw_mode();
             // A killed run cannot set it, and the next one would keep a private mode. If this fails, it is set later.
             let dir = at.open(OFlags::PATH | OFlags::DIRECTORY, Mode::empty());
-            let _ = dir.and_then(|dir| Target::Held(dir.as_fd()).chmod(mode | Mode::RWXU.as_raw_mode()));
+            let _ = dir.and_then(|dir| MetaTarget::Held(dir.as_fd()).chmod(mode | Mode::RWXU.as_raw_mode()));
             mode
         })
     }

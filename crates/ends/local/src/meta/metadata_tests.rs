@@ -7,15 +7,15 @@ use std::path::Path;
 use haul_core::{Changes, OwnerNames, Side, Timestamp};
 
 use super::*;
-use crate::path::place::Base;
+use crate::path::place::RootEntry;
 use crate::path::root::Root;
 
 fn tree(dir: &Path) -> LocalTree {
-    LocalTree::new(Root::new(Base::new(dir, b"."), Side::Destination, Arc::default()))
+    LocalTree::new(Root::new(RootEntry::new(dir, b"."), Side::Destination, Arc::default()))
 }
 
-fn metadata(options: &SinkOptions) -> Metadata {
-    Metadata::new(options, Arc::default())
+fn metadata(options: &SinkOptions) -> MetadataSetter {
+    MetadataSetter::new(options, Arc::default())
 }
 
 /// An entry for a file of this user.
@@ -31,9 +31,9 @@ fn entry(kind: EntryKind) -> Entry {
     }
 }
 
-fn expected(path: &Path) -> Expected {
+fn expected(path: &Path) -> ExpectedFile {
     let now = fs::symlink_metadata(path).unwrap();
-    Expected::Inode(now.dev(), now.ino())
+    ExpectedFile::Inode(now.dev(), now.ino())
 }
 
 fn xattr(name: &str, value: &str) -> Xattr {
@@ -78,10 +78,10 @@ fn a_replaced_file_is_refused() {
     let entry = entry(EntryKind::File);
     let at = tree.root.at(&entry.path).unwrap();
     assert_eq!(metadata.set_named(&at, before, &entry), Err(REPLACED));
-    let fifo = Expected::Made(FileType::Fifo);
+    let fifo = ExpectedFile::Made(FileType::Fifo);
     assert_eq!(metadata.set_named(&at, fifo, &entry), Err(REPLACED));
     fs::hard_link(&file, dir.path().join("second")).unwrap();
-    let made = Expected::Made(FileType::RegularFile);
+    let made = ExpectedFile::Made(FileType::RegularFile);
     assert_eq!(metadata.set_named(&at, made, &entry), Err(REPLACED), "it has a second name");
     assert_ne!(fs::metadata(&file).unwrap().mtime(), entry.mtime.sec);
 }

@@ -7,23 +7,23 @@ use haul_core::{Entry, Ops, Timestamp};
 use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
-use crate::path::held::Held;
+use crate::path::held::HeldInode;
 use crate::path::stat;
 use crate::path::xattrs::{self, XattrsOf};
 
 /// An inode held by a handle, so that it cannot be replaced under its name.
-pub(super) enum Target<'a> {
+pub(super) enum MetaTarget<'a> {
     /// Open: every call takes the handle.
     File(BorrowedFd<'a>),
     /// Held only, perhaps a symbolic link: calls reach it by the path of the handle in `/proc`.
     Held(BorrowedFd<'a>),
 }
 
-impl<'a> Target<'a> {
-    pub(super) fn of(held: &'a Held) -> Self {
+impl<'a> MetaTarget<'a> {
+    pub(super) fn of(held: &'a HeldInode) -> Self {
         match held {
-            Held::Only(fd) => Self::Held(fd.as_fd()),
-            Held::Open(fd) => Self::File(fd.as_fd()),
+            HeldInode::Only(fd) => Self::Held(fd.as_fd()),
+            HeldInode::Open(fd) => Self::File(fd.as_fd()),
         }
     }
 

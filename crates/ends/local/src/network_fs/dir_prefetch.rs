@@ -172,7 +172,7 @@ mod tests {
     use haul_core::staging::{PART, staging_name};
 
     use super::*;
-    use crate::path::place::Base;
+    use crate::path::place::RootEntry;
     use crate::path::root::Root;
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
             std::fs::create_dir(dir.path().join(name)).unwrap();
             std::fs::write(dir.path().join(name).join(std::str::from_utf8(&staged).unwrap()), "").unwrap();
         }
-        let root = Root::new(Base::new(dir.path(), b"."), Side::Destination, Arc::default());
+        let root = Root::new(RootEntry::new(dir.path(), b"."), Side::Destination, Arc::default());
         let tree = LocalTree::on(root, true);
         let path = |name: String| RelPath::new(name.as_bytes()).unwrap();
         let names = (0..WORTHWHILE).map(|n| path(format!("many/f{n}")));
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn useless_listings_are_given_up() {
         let dir = tempfile::tempdir().unwrap();
-        let root = Root::new(Base::new(dir.path(), b"."), Side::Source, Arc::default());
+        let root = Root::new(RootEntry::new(dir.path(), b"."), Side::Source, Arc::default());
         let tree = LocalTree::on(root, true);
         let prefetch = DirPrefetch { votes: AtomicI32::new(-ENOUGH) };
         let paths: Vec<_> =

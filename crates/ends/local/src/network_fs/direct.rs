@@ -18,7 +18,7 @@ use crate::path::xattrs::has_default_acl;
 use crate::stage::names::part_of;
 use crate::stage::small::first_mode;
 use crate::stage::staged::Staged;
-use crate::stage::write::{Output, write_whole};
+use crate::stage::write::{OutputFile, write_whole};
 use crate::tree::local_tree::LocalTree;
 
 /// Whether files may be made directly: on a network file system, if later runs compare times.
@@ -60,7 +60,7 @@ pub(crate) fn make(
     let dev = stat::device(&now);
     let part = at.clone();
     let staged = Staged { at, part, file, dev, now, found: false, direct: true, keyed: false };
-    let output = Output { ops: &root.ops, file: &staged.file, is_remote: tree.is_network_fs() };
+    let output = OutputFile { ops: &root.ops, file: &staged.file, is_remote: tree.is_network_fs() };
     match write_whole(&output, entry, data, content) {
         Ok(()) => {
             tree.reserve_name(&staged.at, &staged.now, &entry.path)?;
@@ -89,11 +89,11 @@ mod tests {
     use haul_core::{EntryKind, Extent, RelPath, Side};
 
     use super::*;
-    use crate::path::place::Base;
+    use crate::path::place::RootEntry;
     use crate::path::root::Root;
 
     fn tree(dir: &std::path::Path, is_network_fs: bool) -> LocalTree {
-        LocalTree::on(Root::new(Base::new(dir, b"."), Side::Destination, Arc::default()), is_network_fs)
+        LocalTree::on(Root::new(RootEntry::new(dir, b"."), Side::Destination, Arc::default()), is_network_fs)
     }
 
     fn make_file(tree: &LocalTree, name: &str, content: &[u8]) -> Result<Option<Staged>> {

@@ -8,14 +8,14 @@ use super::at::At;
 use super::stat;
 
 /// A held inode.
-pub(crate) enum Held {
+pub(crate) enum HeldInode {
     /// Calls reach it by the path of the handle in `/proc`.
     Only(OwnedFd),
     /// Calls take the handle.
     Open(OwnedFd),
 }
 
-impl AsFd for Held {
+impl AsFd for HeldInode {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Only(fd) | Self::Open(fd) => fd.as_fd(),
@@ -27,7 +27,7 @@ impl AsFd for Held {
 ///
 /// # Errors
 /// The error of opening.
-pub(crate) fn hold_name(at: &At, flags: OFlags) -> rustix::io::Result<Held> {
+pub(crate) fn hold_name(at: &At, flags: OFlags) -> rustix::io::Result<HeldInode> {
     hold(|how| at.open(how | flags, Mode::empty()))
 }
 
@@ -36,13 +36,13 @@ pub(crate) fn hold_name(at: &At, flags: OFlags) -> rustix::io::Result<Held> {
 ///
 /// # Errors
 /// The error of opening.
-pub(crate) fn hold(open: impl Fn(OFlags) -> rustix::io::Result<OwnedFd>) -> rustix::io::Result<Held> {
+pub(crate) fn hold(open: impl Fn(OFlags) -> rustix::io::Result<OwnedFd>) -> rustix::io::Result<HeldInode> {
     let held = open(OFlags::PATH)?;
     if !stat::has_proc()
         && stat::is_file(&stat::statx_held(&held)?)
         && let Ok(opened) = open(OFlags::NONBLOCK)
     {
-        return Ok(Held::Open(opened));
+        return Ok(HeldInode::Open(opened));
     }
-    Ok(Held::Only(held))
+    Ok(HeldInode::Only(held))
 }

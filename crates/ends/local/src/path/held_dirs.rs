@@ -9,7 +9,7 @@ use super::at::Dir;
 /// Of longer paths only the hash is kept.
 const SHORT: usize = 512;
 
-struct Held {
+struct HeldDir {
     dir: Arc<Dir>,
     len: usize,
     /// The path, if it is short.
@@ -20,7 +20,7 @@ struct Held {
 /// The open directories; the least recently used ones are closed.
 pub(crate) struct HeldDirs {
     hashes: AncestorHashes,
-    held: HashMap<u128, Held>,
+    held: HashMap<u128, HeldDir>,
     clock: u64,
     cap: usize,
 }
@@ -87,7 +87,7 @@ impl HeldDirs {
         }
         self.clock += 1;
         let path = (step.end <= SHORT).then(|| path.get(..step.end).map(Box::from)).flatten();
-        self.held.insert(step.hash, Held { dir, len: step.end, path, used: self.clock });
+        self.held.insert(step.hash, HeldDir { dir, len: step.end, path, used: self.clock });
     }
 
     /// Closes directories at and below `path`, and all those with a long path that may be below it.

@@ -11,18 +11,18 @@ use uzers::os::unix::UserExt;
 
 /// The entry `name` in the directory at `dir`; `.` is the directory itself.
 #[derive(Clone, Debug)]
-pub(crate) struct Base {
+pub(crate) struct RootEntry {
     /// The directory, as this process can open it.
     pub(crate) dir: PathBuf,
     /// One component, or `.`.
     pub(crate) name: Vec<u8>,
     /// How the directory is opened.
-    pub(crate) above: Above,
+    pub(crate) above: AboveRoot,
 }
 
 /// How the directory that holds a root is opened.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Above {
+pub(crate) enum AboveRoot {
     /// By its path, which the user gave: links in it are followed.
     #[default]
     Followed,
@@ -32,18 +32,18 @@ pub(crate) enum Above {
     Missing,
 }
 
-impl Base {
+impl RootEntry {
     /// The entry `name` in the directory at the path `dir`, which may contain links.
     pub(crate) fn new(dir: impl Into<PathBuf>, name: &[u8]) -> Self {
-        Self { dir: dir.into(), name: name.to_vec(), above: Above::Followed }
+        Self { dir: dir.into(), name: name.to_vec(), above: AboveRoot::Followed }
     }
 }
 
 /// Resolves a place. `~` is expanded only for a remote client; locally the shell has done that.
-pub(crate) fn resolve(place: &Place, remote: bool) -> Result<Base> {
+pub(crate) fn resolve(place: &Place, remote: bool) -> Result<RootEntry> {
     let path = if remote { expand_home(&place.path)? } else { place.path.clone() };
     let path = if path.is_empty() { b".".to_vec() } else { path };
-    let inside = |name: &[u8]| Base::new(OsStr::from_bytes(&path), name);
+    let inside = |name: &[u8]| RootEntry::new(OsStr::from_bytes(&path), name);
     Ok(match &place.root {
         PlaceRoot::Inside(name) => inside(name),
         PlaceRoot::InsideIfDir(name) if PathBuf::from(OsStr::from_bytes(&path)).is_dir() => inside(name),
@@ -51,16 +51,16 @@ pub(crate) fn resolve(place: &Place, remote: bool) -> Result<Base> {
     })
 }
 
-fn exactly(path: &[u8]) -> Base {
+fn exactly(path: &[u8]) -> RootEntry {
     let trimmed = path.strip_suffix(b"/").map_or(path, trim_slashes);
     let at = trimmed.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
     let (dir, name) = trimmed.split_at(at);
     if path.ends_with(b"/") || matches!(name, b"" | b"." | b"..") {
         let dir = if trimmed.is_empty() { b"/" } else { trimmed };
-        return Base::new(OsStr::from_bytes(dir), b".");
+        return RootEntry::new(OsStr::from_bytes(dir), b".");
     }
     let dir = if dir.is_empty() { b"." } else { dir };
-    Base::new(OsStr::from_bytes(dir), name)
+    RootEntry::new(OsStr::from_bytes(dir), name)
 }
 
 fn trim_slashes(mut path: &[u8]) -> &[u8] {

@@ -20,7 +20,7 @@ use super::at::{At, Dir, IN_ITSELF, REPLACED};
 use super::descriptors;
 use super::held_dirs::HeldDirs;
 use super::links::{DANGLING, Follow, LEAVES};
-use super::place::{Above, Base};
+use super::place::{AboveRoot, RootEntry};
 
 /// Directory handles that are kept open.
 const CACHED_DIRS: usize = 256;
@@ -43,7 +43,7 @@ type BeforeReplacing = Box<dyn Fn(&Root, &At, &[u8], u128) -> rustix::io::Result
 pub(crate) struct Root {
     /// The limit on operations on this end's file systems.
     pub(crate) ops: Arc<Ops>,
-    base: Base,
+    base: RootEntry,
     /// Nothing that exists may be replaced or removed.
     keeps: bool,
     follow: Follow,
@@ -60,7 +60,7 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    pub(crate) fn new(base: Base, side: Side, ops: Arc<Ops>) -> Self {
+    pub(crate) fn new(base: RootEntry, side: Side, ops: Arc<Ops>) -> Self {
         Self {
             ops,
             base,
@@ -93,7 +93,7 @@ impl Root {
 
     /// Whether this root is in a directory that the user is confined to.
     pub(crate) fn is_confined(&self) -> bool {
-        !matches!(self.base.above, Above::Followed)
+        !matches!(self.base.above, AboveRoot::Followed)
     }
 
     /// Opens the entry at `path`, which is `at`; a symbolic link only if this root follows links.
@@ -234,9 +234,9 @@ impl Root {
         let flags = OPEN_DIR.difference(OFlags::NOFOLLOW);
         self.ops.one();
         let first = match &self.base.above {
-            Above::Followed => rustix::fs::open(&self.base.dir, flags, Mode::empty()),
-            Above::Held(dir) => rustix::io::fcntl_dupfd_cloexec(dir, 0),
-            Above::Missing => return Err(Errno::NOENT),
+            AboveRoot::Followed => rustix::fs::open(&self.base.dir, flags, Mode::empty()),
+            AboveRoot::Held(dir) => rustix::io::fcntl_dupfd_cloexec(dir, 0),
+            AboveRoot::Missing => return Err(Errno::NOENT),
         };
         let opened = match first {
             Err(Errno::NOENT) if make => {
@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn a_new_directory_counts_as_made_for_whoever_finds_it() {
         let scratch = tempfile::tempdir_in(".").unwrap();
-        let mut root = Root::new(Base::new(scratch.path(), b"."), Side::Destination, Arc::default());
+        let mut root = Root::new(RootEntry::new(scratch.path(), b"."), Side::Destination, Arc::default());
         // The directory exists by now, and the root has not noted yet who made it.
         root.watch(|_| std::thread::sleep(Duration::from_millis(50)));
         let path = RelPath::new(b"d").unwrap();

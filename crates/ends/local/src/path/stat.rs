@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use haul_core::Timestamp;
 use haul_core::entry::Identity;
-use haul_core::policy::Kind;
+use haul_core::policy::ExistingKind;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 
@@ -96,15 +96,15 @@ pub(crate) fn kind(stat: &Statx) -> FileType {
 }
 
 /// The kind of entry; `None` if the file system does not say.
-pub(crate) fn policy_kind(stat: &Statx) -> Option<Kind> {
+pub(crate) fn policy_kind(stat: &Statx) -> Option<ExistingKind> {
     Some(match kind(stat) {
-        FileType::RegularFile => Kind::File,
-        FileType::Directory => Kind::Dir,
-        FileType::Symlink => Kind::Symlink,
-        FileType::Fifo => Kind::Fifo,
-        FileType::Socket => Kind::Socket,
-        FileType::CharacterDevice => Kind::CharDevice,
-        FileType::BlockDevice => Kind::BlockDevice,
+        FileType::RegularFile => ExistingKind::File,
+        FileType::Directory => ExistingKind::Dir,
+        FileType::Symlink => ExistingKind::Symlink,
+        FileType::Fifo => ExistingKind::Fifo,
+        FileType::Socket => ExistingKind::Socket,
+        FileType::CharacterDevice => ExistingKind::CharDevice,
+        FileType::BlockDevice => ExistingKind::BlockDevice,
         FileType::Unknown => return None,
     })
 }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use serde_bytes::ByteBuf;
 
 use super::at::{At, Dir};
-use super::held::{Held, hold_name};
+use super::held::{HeldInode, hold_name};
 use super::stat;
 
 /// The most bytes that all names, or one value, may take (`XATTR_LIST_MAX` and `XATTR_SIZE_MAX` of Linux).
@@ -38,10 +38,10 @@ pub(crate) enum XattrsOf<'a> {
 
 impl<'a> XattrsOf<'a> {
     /// A held file.
-    pub(crate) fn held(held: &'a Held) -> Self {
+    pub(crate) fn held(held: &'a HeldInode) -> Self {
         match held {
-            Held::Only(fd) => Self::Held(fd.as_fd()),
-            Held::Open(fd) => Self::File(fd.as_fd()),
+            HeldInode::Only(fd) => Self::Held(fd.as_fd()),
+            HeldInode::Open(fd) => Self::File(fd.as_fd()),
         }
     }
 

@@ -7,7 +7,7 @@ use haul_core::digest::merge;
 use haul_core::{ChainingValue, Entry, Extent, PageHashes, Result, Slice, SliceData};
 
 use super::file::{changed, data_runs, read_at, read_exactly};
-use super::page_cache::{self, Opened};
+use super::page_cache::{self, CachedFile};
 use super::pages::hash_pages;
 use crate::path::root::Root;
 
@@ -15,7 +15,7 @@ use crate::path::root::Root;
 pub(super) struct SliceOf<'a> {
     pub(super) root: &'a Root,
     pub(super) entry: &'a Entry,
-    pub(super) opened: &'a Opened,
+    pub(super) opened: &'a CachedFile,
     pub(super) slice: Slice,
 }
 

@@ -10,20 +10,20 @@ use haul_core::{Error, Ops, RelPath, Result};
 use haul_pages::{PageCheck, ReadHead};
 
 use super::file::open;
-use super::page_cache::Opened;
+use super::page_cache::CachedFile;
 use crate::path::root::Root;
 
 /// A file that was written this long ago is not being written now. A write sets the time when it begins.
 const QUIET: Duration = Duration::from_secs(60);
 
 /// Reads beginnings of files below a root.
-struct Heads<'a> {
+struct FileHeads<'a> {
     root: &'a Root,
     path: &'a RelPath,
     file: &'a File,
 }
 
-impl Heads<'_> {
+impl FileHeads<'_> {
     fn read(&self, file: &File, len: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; len];
         let mut used = 0;
@@ -41,7 +41,7 @@ impl Heads<'_> {
     }
 }
 
-impl ReadHead for Heads<'_> {
+impl ReadHead for FileHeads<'_> {
     fn head(&self, len: usize) -> Result<Vec<u8>> {
         let failed = |e| Error::io(self.root.side(), "read", &e).on(self.root.shown(self.path));
         self.read(self.file, len).map_err(failed)
@@ -52,7 +52,7 @@ impl ReadHead for Heads<'_> {
     }
 }
 
-impl Opened {
+impl CachedFile {
     /// The same, with the pages that `check` finds in it.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Opened {
         check: Option<&Arc<PageCheck>>,
     ) -> Result<Self> {
         if let Some(check) = check {
-            let heads = Heads { root, path, file: &self.file };
+            let heads = FileHeads { root, path, file: &self.file };
             self.pages = check.file(path, root.name(), len, &heads)?;
         }
         Ok(self)

@@ -10,7 +10,7 @@ use haul_ends::sha256::Sha256Hasher;
 use haul_pages::{FilePages, PageCheck};
 
 use super::file::{STEP, changed, open};
-use super::page_cache::{self, Opened};
+use super::page_cache::{self, CachedFile};
 use crate::path::root::Root;
 
 /// Hashes the current content of the file at `path`.
@@ -34,7 +34,7 @@ fn hashed<T>(
     root: &Root,
     path: &RelPath,
     check: Option<&Arc<PageCheck>>,
-    hash: impl FnOnce(&Opened, u64) -> std::io::Result<T>,
+    hash: impl FnOnce(&CachedFile, u64) -> std::io::Result<T>,
 ) -> Result<T> {
     let file = open(root, path)?;
     let failed = |e: &std::io::Error| match e.kind() {
@@ -45,7 +45,7 @@ fn hashed<T>(
     if !before.is_file() {
         return Err(changed(root, path));
     }
-    let opened = Opened::new(file, before.len()).checked(root, path, before.len(), check)?;
+    let opened = CachedFile::new(file, before.len()).checked(root, path, before.len(), check)?;
     let digest = hash(&opened, before.len()).map_err(|e| failed(&e))?;
     opened.settle_pages(opened.pages.as_ref().is_none_or(FilePages::are_good))?;
     root.ops.some(2);
@@ -55,7 +55,7 @@ fn hashed<T>(
 }
 
 /// Hashes `len` bytes of an open file.
-pub(crate) fn of_opened(ops: &Ops, opened: &Opened, len: u64) -> std::io::Result<Digest> {
+pub(crate) fn of_opened(ops: &Ops, opened: &CachedFile, len: u64) -> std::io::Result<Digest> {
     let mut tree = FileTree::new(len);
     each_slice(opened, len, |index, buffer| {
         let mut hasher = SliceHasher::new(len, u64::from(index) * SLICE_LEN);
@@ -72,7 +72,7 @@ pub(crate) fn of_opened(ops: &Ops, opened: &Opened, len: u64) -> std::io::Result
 }
 
 /// Hashes `len` bytes of an open file from its start.
-fn sha256_of_opened(ops: &Ops, opened: &Opened, len: u64) -> std::io::Result<Sha256> {
+fn sha256_of_opened(ops: &Ops, opened: &CachedFile, len: u64) -> std::io::Result<Sha256> {
     let mut hasher = Sha256Hasher::new(len);
     each_slice(opened, len, |index, buffer| {
         each_piece(
@@ -87,7 +87,7 @@ fn sha256_of_opened(ops: &Ops, opened: &Opened, len: u64) -> std::io::Result<Sha
 
 /// Calls `read` with the number of each slice and a buffer. Content that was not in the page cache leaves it again.
 fn each_slice(
-    opened: &Opened,
+    opened: &CachedFile,
     len: u64,
     mut read: impl FnMut(u32, &mut [u8]) -> std::io::Result<()>,
 ) -> std::io::Result<()> {

@@ -7,7 +7,7 @@ use haul_core::{Entry, Error, ErrorKind, Extent, Ops, RelPath, Result};
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use super::page_cache::Opened;
+use super::page_cache::CachedFile;
 use crate::path::links::DANGLING;
 use crate::path::root::Root;
 
@@ -49,7 +49,7 @@ pub(crate) fn changed(root: &Root, path: &RelPath) -> Error {
 pub(crate) fn read_at(
     root: &Root,
     entry: &Entry,
-    opened: &Opened,
+    opened: &CachedFile,
     bytes: &mut [u8],
     offset: u64,
 ) -> Result<bool> {
@@ -143,10 +143,10 @@ mod tests {
     use haul_core::{EntryKind, Side};
 
     use super::*;
-    use crate::path::place::Base;
+    use crate::path::place::RootEntry;
 
     fn root(dir: &str) -> Root {
-        Root::new(Base::new(dir, b"."), Side::Source, Arc::default())
+        Root::new(RootEntry::new(dir, b"."), Side::Source, Arc::default())
     }
 
     fn entry(name: &str, len: u64) -> Entry {

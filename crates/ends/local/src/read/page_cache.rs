@@ -19,7 +19,7 @@ use rustix::fs::Advice;
 const LEAST: u64 = 1024 * 1024;
 
 /// An open file, and whether its content was in the page cache before haul read it.
-pub(crate) struct Opened {
+pub(crate) struct CachedFile {
     pub(crate) file: File,
     len: u64,
     /// No page of the file was cached when it was opened.
@@ -30,7 +30,7 @@ pub(crate) struct Opened {
     pub(crate) pages: Option<FilePages>,
 }
 
-impl Opened {
+impl CachedFile {
     /// Examines the page cache before any of the file is read.
     pub(crate) fn new(file: File, len: u64) -> Self {
         let cold = len >= LEAST && is_cold(&file, 0, len);
@@ -50,7 +50,7 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
+impl Drop for CachedFile {
     /// On a busy machine, read-ahead brings back whole slices that were dropped before.
     fn drop(&mut self) {
         if self.cold && !is_cold(&self.file, 0, self.len) {
@@ -98,7 +98,7 @@ struct Range {
 
 #[repr(C)]
 #[derive(Default)]
-struct Stat {
+struct CacheStat {
     cached: u64,
     dirty: u64,
     writeback: u64,
@@ -114,7 +114,7 @@ const CACHESTAT: libc::c_long = 451;
 fn is_cold(file: &File, off: u64, len: u64) -> bool {
     // A length of 0 would mean all of the file.
     let range = Range { off, len: len.max(1) };
-    let mut stat = Stat::default();
+    let mut stat = CacheStat::default();
     // SAFETY: the kernel reads a range and writes figures of the layouts that it declares, during the call alone.
     let done = unsafe {
         libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut stat, 0 as libc::c_uint)
@@ -133,13 +133,13 @@ mod tests {
         std::io::Write::write_all(&mut file, &vec![7; 1 << 20]).unwrap();
         file.sync_data().unwrap();
         let len = 1 << 20;
-        assert!(!Opened::new(file.try_clone().unwrap(), len).is_uncached(0, len), "it was just written");
+        assert!(!CachedFile::new(file.try_clone().unwrap(), len).is_uncached(0, len), "it was just written");
         release(&file, 0, len);
         if !is_cold(&file, 0, len) {
             // The kernel cannot tell, or the file system is in memory.
             return;
         }
-        let opened = Opened::new(file, len);
+        let opened = CachedFile::new(file, len);
         assert!(opened.is_uncached(0, len));
         opened.file.read_exact_at(&mut [0; 4096], 0).unwrap();
         assert!(!is_cold(&opened.file, 0, len) && opened.is_uncached(0, len));

@@ -17,7 +17,7 @@ use rustix::fs::Advice;
 
 use super::changed::SliceOf;
 use super::file::{STEP, changed, check_empty, data_runs, open, read_at};
-use super::page_cache::{self, Opened};
+use super::page_cache::{self, CachedFile};
 use super::prehash::Prehashed;
 use crate::path::descriptors;
 use crate::path::root::Root;
@@ -32,7 +32,7 @@ const OPEN_FILES: usize = 64;
 
 /// Reads files below a root.
 pub(crate) struct Reader {
-    open: Mutex<Cache<RelPath, Arc<Opened>>>,
+    open: Mutex<Cache<RelPath, Arc<CachedFile>>>,
     pool: BufferPool,
     prehashed: Prehashed,
     threads: ThreadPool,
@@ -209,12 +209,12 @@ impl Reader {
     }
 
     /// The open file of an entry. Large files stay open between their slices.
-    pub(crate) fn file(&self, root: &Root, entry: &Entry) -> Result<Arc<Opened>> {
+    pub(crate) fn file(&self, root: &Root, entry: &Entry) -> Result<Arc<CachedFile>> {
         let large = entry.len > SLICE_LEN;
         if large && let Some(file) = self.open.lock().get(&entry.path) {
             return Ok(file);
         }
-        let file = Opened::new(open(root, &entry.path)?, entry.len);
+        let file = CachedFile::new(open(root, &entry.path)?, entry.len);
         let file = Arc::new(file.checked(root, &entry.path, entry.len, self.pages.as_ref())?);
         if !large {
             return Ok(file);
@@ -230,7 +230,7 @@ impl Reader {
 fn read_and_hash(
     root: &Root,
     entry: &Entry,
-    opened: &Opened,
+    opened: &CachedFile,
     (start, len): (u64, u64),
     extents: &[Extent],
     room: &mut [u8],

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use haul_core::policy::Verdict;
-use haul_core::{Answer, Changes, Compare, Entry, Left, Offer, RelPath, Result, SLICE_LEN};
+use haul_core::{Answer, Changes, Compare, Entry, Offer, RelPath, Result, SLICE_LEN, SkipReason};
 use rustix::fs::Statx;
 use rustix::io::Errno;
 
@@ -14,7 +14,7 @@ use super::look::look;
 use super::make::make;
 use super::references::by_reference;
 use super::state::LocalSink;
-use crate::meta::metadata::Expected;
+use crate::meta::metadata::ExpectedFile;
 use crate::path::at::At;
 use crate::path::stat;
 use crate::stage::clean::{clean, resumable};
@@ -27,7 +27,7 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
     sink.check(entry)?;
     let now = if is_new(sink, &entry.path) { None } else { look(sink, &entry.path).map_err(failed)? };
     if now.is_none() && sink.options.ignore_existing && is_below_file(sink, &entry.path) {
-        return Ok(Answer::Left(Left::Exists));
+        return Ok(Answer::Left(SkipReason::Exists));
     }
     let mut verdict = compare(sink, offer, now.as_ref().map(|(at, now)| (at, now)))?;
     if sink.options.compare == Compare::Metadata
@@ -136,7 +136,7 @@ fn up_to_date(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<A
     }
     if !entry.is_dir()
         && !sink.options.dry_run
-        && !sink.metadata().set_named(at, Expected::Inode(dev, ino), entry).map_err(failed)?
+        && !sink.metadata().set_named(at, ExpectedFile::Inode(dev, ino), entry).map_err(failed)?
     {
         // It differs in metadata that cannot be set here; a warning says so.
         return Ok(Answer::Same);

@@ -5,14 +5,14 @@ use std::fs::File;
 use haul_core::{Entry, Error, Outcome, Result};
 use rustix::io::Errno;
 
-use crate::meta::metadata::Metadata;
+use crate::meta::metadata::MetadataSetter;
 use crate::stage::staged::Staged;
 use crate::tree::local_tree::LocalTree;
 
 /// Makes the entry's file a clone of `from`. `None` if the file system cannot: then nothing was changed.
 pub(crate) fn clone_file(
     tree: &LocalTree,
-    metadata: &Metadata,
+    metadata: &MetadataSetter,
     entry: &Entry,
     from: &File,
     durable: bool,

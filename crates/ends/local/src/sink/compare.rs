@@ -1,6 +1,6 @@
 //! Compares an offered entry with the entry at its place.
 
-use haul_core::policy::{self, Existing, Kind, Verdict, decide};
+use haul_core::policy::{self, Existing, ExistingKind, Verdict, decide};
 use haul_core::{Changes, Entry, EntryKind, Offer, Result, SLICE_LEN, Timestamp};
 use rustix::fs::{FileType, Statx};
 
@@ -20,7 +20,7 @@ pub(super) struct LocalEntry<'a> {
 }
 
 impl Existing for LocalEntry<'_> {
-    fn kind(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<ExistingKind> {
         stat::policy_kind(self.now)
     }
 

@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::state::LocalSink;
-use crate::meta::metadata::Expected;
+use crate::meta::metadata::ExpectedFile;
 use crate::path::at::At;
 use crate::path::stat;
 use crate::stage::clean::clean;
@@ -76,7 +76,7 @@ impl LocalSink {
 
     fn set_dir(&self, entry: &Entry) -> Result<()> {
         // The device and inode are of the directory here, which was made or compared.
-        let expected = Expected::Inode(entry.dev, entry.ino);
+        let expected = ExpectedFile::Inode(entry.dev, entry.ino);
         let at = self.root().at(&entry.path);
         match at.and_then(|at| self.metadata().set_named(&at, expected, entry)) {
             Ok(_) => {

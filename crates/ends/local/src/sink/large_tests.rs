@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use haul_core::{Changes, Compare, Delta, Digest, ErrorKind, Retry, SLICE_LEN, SinkOptions};
 
 use super::*;
-use crate::scene::{Scene, batch, names, offer, write};
+use crate::scene::{LocalScene, batch, names, offer, write};
 
 const LEN: usize = 2 * SLICE_LEN as usize + 70_000;
 
@@ -18,8 +18,8 @@ fn content() -> Vec<u8> {
     (0..LEN).map(|at| (at / 4099 % 251) as u8 + 1).collect()
 }
 
-fn scene() -> Scene {
-    let scene = Scene::new();
+fn scene() -> LocalScene {
+    let scene = LocalScene::new();
     fs::write(scene.from.join("f"), content()).unwrap();
     scene
 }
@@ -28,7 +28,7 @@ fn committed() -> Result<Outcome> {
     Ok(Outcome::Committed(Some(Digest::of(&content()))))
 }
 
-fn have(sink: &LocalSink, scene: &Scene) -> Vec<Range<u32>> {
+fn have(sink: &LocalSink, scene: &LocalScene) -> Vec<Range<u32>> {
     match scene.offer(sink, "f").unwrap() {
         Answer::Need { have, .. } => have,
         other => panic!("{other:?}"),
@@ -36,7 +36,7 @@ fn have(sink: &LocalSink, scene: &Scene) -> Vec<Range<u32>> {
 }
 
 /// The staged file.
-fn staged(scene: &Scene) -> fs::File {
+fn staged(scene: &LocalScene) -> fs::File {
     let name = names(&scene.to).into_iter().find(|name| name.ends_with(".part")).unwrap();
     fs::File::options().write(true).open(scene.to.join(name)).unwrap()
 }
@@ -125,7 +125,7 @@ fn files_are_read_back_from_the_disk_if_the_options_say_so() {
 }
 
 /// Sends all slices, those pages alone that differ from the destination.
-fn send_changed(scene: &Scene, sink: &LocalSink) -> (Result<Outcome>, u64) {
+fn send_changed(scene: &LocalScene, sink: &LocalSink) -> (Result<Outcome>, u64) {
     let entry = scene.entry("f");
     assert_eq!(offer(sink, entry.clone()), Ok(Answer::Need { changes: Changes::NONE, have: Vec::new() }));
     let pages = sink.pages(&entry, 0..3).unwrap();

@@ -1,7 +1,7 @@
 //! Making further names of files.
 
 use haul_core::policy::Verdict;
-use haul_core::{Answer, Compare, Entry, Error, HardLink, Left, Result};
+use haul_core::{Answer, Compare, Entry, Error, HardLink, Result, SkipReason};
 use rustix::fs::{AtFlags, Statx};
 use rustix::io::Errno;
 
@@ -39,8 +39,8 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
     }
     match &now {
         Some((_, now)) if stat::inode(now) == stat::inode(&target) => return Ok(Answer::Same),
-        Some(_) if sink.options.ignore_existing => return Ok(Answer::Left(Left::Exists)),
-        None if sink.options.existing => return Ok(Answer::Left(Left::Missing)),
+        Some(_) if sink.options.ignore_existing => return Ok(Answer::Left(SkipReason::Exists)),
+        None if sink.options.existing => return Ok(Answer::Left(SkipReason::Missing)),
         _ => {}
     }
     let made = made();

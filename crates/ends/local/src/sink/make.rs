@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use super::compare::file_type;
 use super::directory::clear_dir;
 use super::state::LocalSink;
-use crate::meta::metadata::Expected;
+use crate::meta::metadata::ExpectedFile;
 use crate::meta::new_mode::new_mode;
 use crate::path::at::At;
 use crate::path::stat;
@@ -29,7 +29,7 @@ pub(super) fn make(sink: &LocalSink, entry: &Entry, now: Option<Statx>) -> Resul
     let entry = &*sink.metadata().preserve.with_mode(entry, || new_mode(&at, entry));
     let part = part_of(&at);
     stage_special(sink, entry, &at, &part)?;
-    let expected = Expected::Made(file_type(&entry.kind));
+    let expected = ExpectedFile::Made(file_type(&entry.kind));
     publish(sink, entry, &part, &at, || {
         sink.metadata().set_named(&part, expected, entry).map(|_| ()).map_err(failed)
     })

@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use haul_core::digest::SliceHasher;
-use haul_core::{Changes, Compare, Digest, ErrorKind, Left, SinkOptions};
+use haul_core::{Changes, Compare, Digest, ErrorKind, SinkOptions, SkipReason};
 
 use super::*;
-use crate::scene::{Scene, names, offer, path};
+use crate::scene::{LocalScene, names, offer, path};
 
 const NEED_NEW: Answer = Answer::Need { changes: Changes::NEW, have: Vec::new() };
 const NEED: Answer = Answer::Need { changes: Changes::NONE, have: Vec::new() };
@@ -17,7 +17,7 @@ fn options() -> SinkOptions {
 }
 
 /// A file at both ends, with times a day apart.
-fn two_files(scene: &Scene, here: &str) {
+fn two_files(scene: &LocalScene, here: &str) {
     let day =
         |count: u64| std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000 + count * 86_400);
     for (dir, content, count) in [(&scene.from, "one", 1), (&scene.to, here, 0)] {
@@ -35,14 +35,14 @@ fn a_file_is_needed_if_the_comparison_finds_a_difference() {
         (Compare::Checksum, "two", NEED),
         (Compare::Checksum, "one", Answer::Updated(Changes::NONE)),
     ] {
-        let scene = Scene::new();
+        let scene = LocalScene::new();
         two_files(&scene, here);
         let sink = scene.sink(SinkOptions { compare, ..options() });
         let digest = Some(Digest::of(b"one"));
         let offer = Offer { entry: scene.entry("f"), digest };
         assert_eq!(sink.offer(&[offer]).unwrap().remove(0), Ok(answer), "{compare:?} {here}");
     }
-    let scene = Scene::new();
+    let scene = LocalScene::new();
     fs::write(scene.from.join("f"), "").unwrap();
     assert_eq!(scene.offer(&scene.sink(options()), "f"), Ok(NEED_NEW));
 }
@@ -50,11 +50,11 @@ fn a_file_is_needed_if_the_comparison_finds_a_difference() {
 #[test]
 fn options_skip_entries() {
     for (options, other_is_older, answer) in [
-        (SinkOptions { ignore_existing: true, ..options() }, true, Answer::Left(Left::Exists)),
-        (SinkOptions { update: true, ..options() }, false, Answer::Left(Left::Newer)),
+        (SinkOptions { ignore_existing: true, ..options() }, true, Answer::Left(SkipReason::Exists)),
+        (SinkOptions { update: true, ..options() }, false, Answer::Left(SkipReason::Newer)),
         (SinkOptions { update: true, ..options() }, true, NEED),
     ] {
-        let scene = Scene::new();
+        let scene = LocalScene::new();
         two_files(&scene, "two");
         if !other_is_older {
             fs::File::options()
@@ -66,19 +66,19 @@ fn options_skip_entries() {
         }
         assert_eq!(scene.offer(&scene.sink(options), "f"), Ok(answer));
     }
-    let scene = Scene::new();
+    let scene = LocalScene::new();
     fs::create_dir(scene.from.join("d")).unwrap();
     fs::write(scene.from.join("d/f"), "").unwrap();
     let sink = scene.sink(SinkOptions { existing: true, ..options() });
-    assert_eq!(scene.offer(&sink, "d/f"), Ok(Answer::Left(Left::Missing)));
+    assert_eq!(scene.offer(&sink, "d/f"), Ok(Answer::Left(SkipReason::Missing)));
     fs::write(scene.to.join("d"), "a file").unwrap();
     let sink = scene.sink(SinkOptions { ignore_existing: true, ..options() });
-    assert_eq!(scene.offer(&sink, "d/f"), Ok(Answer::Left(Left::Exists)), "an ancestor is a file");
+    assert_eq!(scene.offer(&sink, "d/f"), Ok(Answer::Left(SkipReason::Exists)), "an ancestor is a file");
 }
 
 #[test]
 fn entries_without_content_are_made_and_then_up_to_date() {
-    let scene = Scene::new();
+    let scene = LocalScene::new();
     fs::create_dir(scene.from.join("dir")).unwrap();
     symlink("target", scene.from.join("link")).unwrap();
     rustix::fs::mknodat(
@@ -116,7 +116,7 @@ fn entries_without_content_are_made_and_then_up_to_date() {
 #[test]
 fn an_empty_directory_gives_way_and_a_full_one_does_not() {
     for dry_run in [true, false] {
-        let scene = Scene::new();
+        let scene = LocalScene::new();
         for name in ["f", "link"] {
             fs::create_dir(scene.to.join(name)).unwrap();
         }
@@ -137,7 +137,7 @@ fn an_empty_directory_gives_way_and_a_full_one_does_not() {
 
 #[test]
 fn a_second_entry_gets_a_file_of_its_own() {
-    let scene = Scene::new();
+    let scene = LocalScene::new();
     for name in ["a", "b"] {
         fs::write(scene.from.join(name), "same").unwrap();
         let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
@@ -152,7 +152,7 @@ fn a_second_entry_gets_a_file_of_its_own() {
 
 #[test]
 fn further_names_are_linked() {
-    let scene = Scene::new();
+    let scene = LocalScene::new();
     fs::write(scene.from.join("a"), "x").unwrap();
     fs::create_dir(scene.to.join("second")).unwrap();
     let link = |sink: &LocalSink, name: &str, to: &str| {
@@ -171,17 +171,17 @@ fn further_names_are_linked() {
     assert_eq!(ino("a"), ino("second"));
 
     let existing = scene.sink(SinkOptions { existing: true, ..options() });
-    assert_eq!(link(&existing, "third", "a"), Ok(Answer::Left(Left::Missing)));
+    assert_eq!(link(&existing, "third", "a"), Ok(Answer::Left(SkipReason::Missing)));
     fs::write(scene.to.join("third"), "").unwrap();
     let ignore = scene.sink(SinkOptions { ignore_existing: true, ..options() });
-    assert_eq!(link(&ignore, "third", "a"), Ok(Answer::Left(Left::Exists)));
+    assert_eq!(link(&ignore, "third", "a"), Ok(Answer::Left(SkipReason::Exists)));
     assert_eq!(names(&scene.to), ["a", "second", "third"], "no staging name is left");
 }
 
 #[test]
 fn files_and_empty_directories_are_removed() {
     for is_network_fs in [false, true] {
-        let scene = Scene::new();
+        let scene = LocalScene::new();
         fs::create_dir_all(scene.to.join("full/sub")).unwrap();
         fs::create_dir(scene.to.join("left")).unwrap();
         fs::write(scene.to.join("f"), "").unwrap();
@@ -201,7 +201,7 @@ fn files_and_empty_directories_are_removed() {
 
 #[test]
 fn small_files_are_copied_to_a_network_file_system() {
-    let scene = Scene::new();
+    let scene = LocalScene::new();
     fs::create_dir_all(scene.from.join("d")).unwrap();
     for name in ["f", "d/f"] {
         fs::write(scene.from.join(name), name).unwrap();
@@ -226,7 +226,7 @@ fn small_files_are_copied_to_a_network_file_system() {
 
 #[test]
 fn content_that_does_not_verify_is_refused() {
-    let scene = Scene::new();
+    let scene = LocalScene::new();
     fs::write(scene.from.join("f"), "abc").unwrap();
     let sink = scene.sink(options());
     let mut data = scene.source_read("f");
@@ -242,7 +242,7 @@ fn content_that_does_not_verify_is_refused() {
 
 #[test]
 fn a_clone_has_the_content_or_nothing_was_changed() {
-    let scene = Scene::new();
+    let scene = LocalScene::new();
     fs::write(scene.from.join("f"), "content").unwrap();
     let file = fs::File::open(scene.from.join("f")).unwrap();
     for is_network_fs in [false, true] {
@@ -260,7 +260,7 @@ fn a_clone_has_the_content_or_nothing_was_changed() {
 
 #[test]
 fn a_directory_without_access_is_opened_up_and_closed_again() {
-    let scene = Scene::new();
+    let scene = LocalScene::new();
     fs::create_dir_all(scene.from.join("d")).unwrap();
     fs::write(scene.from.join("d/f"), "x").unwrap();
     fs::set_permissions(scene.from.join("d"), fs::Permissions::from_mode(0o750)).unwrap();

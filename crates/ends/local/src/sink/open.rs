@@ -4,7 +4,7 @@ use haul_core::{BufferPool, MAX_REFERENCES, Place, Result, SinkOptions, twin_pla
 
 use super::state::{EarlierCopies, LocalSink};
 use crate::backups::{Backups, decided};
-use crate::path::place::Base;
+use crate::path::place::RootEntry;
 use crate::path::root::Root;
 
 /// Opens a sink. `base` resolves a place, and may make the directories above it if told so; `open` gives a root there.
@@ -15,8 +15,8 @@ pub(crate) fn open_at(
     place: &Place,
     options: &SinkOptions,
     pool: &BufferPool,
-    base: impl Fn(&Place, bool) -> Result<Base>,
-    open: impl Fn(Base) -> Root,
+    base: impl Fn(&Place, bool) -> Result<RootEntry>,
+    open: impl Fn(RootEntry) -> Root,
 ) -> Result<LocalSink> {
     let made = |place: &Place| base(place, !options.dry_run);
     let found = |place: &Place| base(place, false);

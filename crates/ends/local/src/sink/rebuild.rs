@@ -5,13 +5,13 @@ use std::sync::Arc;
 use haul_core::{BatchData, Buffer, Entry, ErrorKind, Result, Retry, SLICE_LEN, Slice, SliceData, WriteDone};
 
 use super::state::LocalSink;
-use super::write::Taken;
-use crate::commit::queue::Written;
-use crate::delta::base::Base;
+use super::write::TakenState;
+use crate::commit::queue::WrittenItem;
+use crate::delta::base::DeltaBase;
 use crate::delta::merge;
 use crate::stage::large::LargeFile;
 use crate::stage::write::Same;
-use crate::ticket::{Pending, Ticket};
+use crate::ticket::{PendingSlice, WriteTicket};
 
 /// Whether some pages of the content are unchanged, and were not sent.
 pub(super) fn has_unchanged(data: &BatchData) -> bool {
@@ -25,7 +25,7 @@ impl LocalSink {
         let (Some((entry, slice)), [Ok(read)]) = (batch.get(0), slices.as_slice()) else {
             return done(Vec::new());
         };
-        let pending = Pending { ticket: Ticket::new(1, done), at: 0 };
+        let pending = PendingSlice { ticket: WriteTicket::new(1, done), at: 0 };
         let taken = self.take_changed(entry, slice, read, &mut content);
         self.hand_over(pending, content.bytes().len() as u64, taken);
     }
@@ -36,7 +36,7 @@ impl LocalSink {
         slice: Slice,
         read: &SliceData,
         content: &mut Buffer,
-    ) -> Result<Taken> {
+    ) -> Result<TakenState> {
         if entry.is_stream() {
             return self.take_staged(entry, slice, read);
         }
@@ -46,7 +46,7 @@ impl LocalSink {
         }
         let large = match self.large(entry)? {
             Ok(large) => large,
-            Err(digest) => return Ok(Taken::Committed(digest)),
+            Err(digest) => return Ok(TakenState::Committed(digest)),
         };
         // The next try sends the whole slice.
         let changed = || {
@@ -62,11 +62,11 @@ impl LocalSink {
         written.map_err(|e| self.write_error(&large, &e))?;
         bases.arrived(entry, read);
         base.release(slice);
-        Ok(Taken::Waits(Written::Slice(large)))
+        Ok(TakenState::Waits(WrittenItem::Slice(large)))
     }
 
     /// Takes a slice of a stream that the staged file has from an interrupted run, if it has.
-    fn take_staged(&self, entry: &Arc<Entry>, slice: Slice, read: &SliceData) -> Result<Taken> {
+    fn take_staged(&self, entry: &Arc<Entry>, slice: Slice, read: &SliceData) -> Result<TakenState> {
         let differs = || {
             let cause = "an interrupted run has not left this slice";
             self.root().fault(ErrorKind::Corrupt, "compare", &entry.path, cause)
@@ -77,12 +77,12 @@ impl LocalSink {
         self.check(entry)?;
         let large = match self.large(entry)? {
             Ok(large) => large,
-            Err(digest) => return Ok(Taken::Committed(digest)),
+            Err(digest) => return Ok(TakenState::Committed(digest)),
         };
         let locked = large.lock_slice(slice);
         let is_same = large.holds(slice, read.value);
         drop(locked);
-        if is_same { Ok(Taken::Waits(Written::Slice(large))) } else { Err(differs()) }
+        if is_same { Ok(TakenState::Waits(WrittenItem::Slice(large))) } else { Err(differs()) }
     }
 
     /// Verifies a slice together with its unchanged pages, and inserts those into `content` unless they are in place.
@@ -90,7 +90,7 @@ impl LocalSink {
     fn verify(
         &self,
         large: &LargeFile,
-        base: &Base,
+        base: &DeltaBase,
         slice: Slice,
         read: &SliceData,
         content: &mut Buffer,

@@ -2,7 +2,7 @@
 //! made (`--compare-dest`).
 
 use haul_core::policy::{Verdict, decide};
-use haul_core::sink::Left;
+use haul_core::sink::SkipReason;
 use haul_core::{Answer, Entry, Offer, ReferencePurpose, RelPath, Result};
 use rustix::fs::Statx;
 use rustix::io::Errno;
@@ -52,7 +52,7 @@ pub(super) fn by_reference(
             continue;
         };
         match purpose {
-            ReferencePurpose::Omit => return Ok(Some(Answer::Left(Left::Elsewhere))),
+            ReferencePurpose::Omit => return Ok(Some(Answer::Left(SkipReason::Elsewhere))),
             ReferencePurpose::Link if !sink.claims.take(&now, &entry.path) => {}
             ReferencePurpose::Link if sink.options.dry_run || link(sink, entry, &at, &now)? => {
                 return Ok(Some(Answer::Same));
@@ -114,12 +114,12 @@ mod tests {
 
     use crate::path::place::resolve;
     use crate::path::root::Root;
-    use crate::scene::{Scene, pool};
+    use crate::scene::{LocalScene, pool};
     use crate::sink::open::open_at;
 
     #[test]
     fn a_reference_beside_a_missing_destination_is_found_by_the_first_file() {
-        let scene = Scene::new();
+        let scene = LocalScene::new();
         fs::write(scene.from.join("f"), "content").unwrap();
         let fresh = scene.to.with_file_name("fresh");
         let place = Place { path: [fresh.as_os_str().as_bytes(), b"/"].concat(), root: PlaceRoot::Exactly };

@@ -12,7 +12,7 @@ use super::unwritable::Writability;
 use crate::commit::committer::Committer;
 use crate::commit::sync::{Disk, Kernel};
 use crate::commit::unsynced::Unsynced;
-use crate::meta::metadata::Metadata;
+use crate::meta::metadata::MetadataSetter;
 use crate::network_fs::dir_prefetch::DirPrefetch;
 use crate::network_fs::direct;
 use crate::path::at::At;
@@ -83,7 +83,7 @@ impl LocalSink {
         options: SinkOptions,
         pool: BufferPool,
     ) -> Result<Self> {
-        let metadata = Metadata::new(&options, Arc::clone(&tree.root.ops));
+        let metadata = MetadataSetter::new(&options, Arc::clone(&tree.root.ops));
         let (writers, threads) = if tree.is_network_fs() {
             (ThreadPool::growing(FIRST_THREADS, MAX_THREADS), ThreadPool::growing(FIRST_THREADS, MAX_THREADS))
         } else {
@@ -127,7 +127,7 @@ impl LocalSink {
         &self.committer.tree.root
     }
 
-    pub(super) fn metadata(&self) -> &Metadata {
+    pub(super) fn metadata(&self) -> &MetadataSetter {
         &self.committer.metadata
     }
 

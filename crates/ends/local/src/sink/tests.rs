@@ -10,7 +10,7 @@ use haul_core::{
 };
 
 use super::*;
-use crate::path::place::Base;
+use crate::path::place::RootEntry;
 use crate::path::root::Root;
 
 fn entry(len: u64) -> Arc<Entry> {
@@ -52,7 +52,7 @@ fn outcome(sink: &LocalSink, content: &[u8], again: bool) -> Result<Outcome> {
 #[test]
 fn a_staged_copy_of_a_complete_file_is_removed_after_a_kill() {
     let dir = tempfile::tempdir().unwrap();
-    let root = Root::new(Base::new(dir.path(), b"."), Side::Destination, Arc::default());
+    let root = Root::new(RootEntry::new(dir.path(), b"."), Side::Destination, Arc::default());
     let sink = LocalSink::new(root, SinkOptions::default(), BufferPool::new(1 << 20)).unwrap();
     let committed = write(&sink, b"one", false);
     let part = part_of(&sink.root().at(&entry(3).path).unwrap());
@@ -65,7 +65,7 @@ fn a_staged_copy_of_a_complete_file_is_removed_after_a_kill() {
 #[test]
 fn a_batch_that_comes_late_changes_nothing_after_the_end() {
     let dir = tempfile::tempdir().unwrap();
-    let root = Root::new(Base::new(dir.path(), b"."), Side::Destination, Arc::default());
+    let root = Root::new(RootEntry::new(dir.path(), b"."), Side::Destination, Arc::default());
     let sink = LocalSink::new(root, SinkOptions::default(), BufferPool::new(1 << 20)).unwrap();
     assert_eq!(write(&sink, b"new", false), Outcome::Committed(Some(Digest::of(b"new"))));
     drop(sink.finish().unwrap());
@@ -78,7 +78,7 @@ fn a_batch_that_comes_late_changes_nothing_after_the_end() {
 #[test]
 fn a_batch_that_comes_late_does_not_replace_a_later_state() {
     let dir = tempfile::tempdir().unwrap();
-    let root = Root::new(Base::new(dir.path(), b"."), Side::Destination, Arc::default());
+    let root = Root::new(RootEntry::new(dir.path(), b"."), Side::Destination, Arc::default());
     let sink = LocalSink::new(root, SinkOptions::default(), BufferPool::new(1 << 20)).unwrap();
     let refused = |content| outcome(&sink, content, false).unwrap_err().kind() == ErrorKind::SourceChanged;
     sink.discard(&[entry(3).path.clone()]).unwrap();
@@ -92,7 +92,7 @@ fn a_batch_that_comes_late_does_not_replace_a_later_state() {
 #[test]
 fn a_file_that_is_sent_again_is_not_written_again() {
     let dir = tempfile::tempdir().unwrap();
-    let root = Root::new(Base::new(dir.path(), b"."), Side::Destination, Arc::default());
+    let root = Root::new(RootEntry::new(dir.path(), b"."), Side::Destination, Arc::default());
     let options = SinkOptions::default();
     let sink = LocalSink::new(root, options, BufferPool::new(1 << 20)).unwrap();
     let inode = || std::fs::metadata(dir.path().join("f")).unwrap().ino();
@@ -148,7 +148,7 @@ fn a_large_file_may_arrive_in_parts_in_any_order_and_twice() {
 
 /// A sink in a directory, and its answer to an offered entry.
 fn folder(dir: &std::path::Path, entry: &Arc<Entry>) -> (LocalSink, Answer) {
-    let root = Root::new(Base::new(dir, b"."), Side::Destination, Arc::default());
+    let root = Root::new(RootEntry::new(dir, b"."), Side::Destination, Arc::default());
     let sink = LocalSink::new(root, SinkOptions::default(), BufferPool::new(1 << 20)).unwrap();
     let answer = sink.offer(&[Offer { entry: entry.clone(), digest: None }]).unwrap().remove(0).unwrap();
     (sink, answer)
@@ -205,7 +205,7 @@ fn attributes_of_the_machine_are_not_set_and_a_warning_says_so() {
 #[test]
 fn entries_that_no_file_system_has_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let root = Root::new(Base::new(dir.path(), b"."), Side::Destination, Arc::default());
+    let root = Root::new(RootEntry::new(dir.path(), b"."), Side::Destination, Arc::default());
     let sink = LocalSink::new(root, SinkOptions::default(), BufferPool::new(1 << 20)).unwrap();
     let journal = RelPath::new(b".haul-0123456789abcdef.part/.journal").unwrap();
     for bad in [

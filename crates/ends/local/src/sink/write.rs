@@ -9,7 +9,7 @@ use haul_core::{
 };
 
 use super::state::LocalSink;
-use crate::commit::queue::{Item, Written};
+use crate::commit::queue::{QueueItem, WrittenItem};
 use crate::network_fs::direct;
 use crate::path::at::At;
 use crate::path::stat;
@@ -17,11 +17,11 @@ use crate::read::digest;
 use crate::stage::large::LargeFile;
 use crate::stage::small::stage_small;
 use crate::stage::write::Same;
-use crate::ticket::{Pending, Ticket};
+use crate::ticket::{PendingSlice, WriteTicket};
 
 /// How a batch arrived.
 #[derive(Clone, Copy)]
-struct Arrival {
+struct BatchArrival {
     /// This process has read the content, which needs no verification.
     at_hand: bool,
     /// The content may have arrived before.
@@ -29,15 +29,15 @@ struct Arrival {
 }
 
 /// The state of a slice that the sink has taken.
-pub(super) enum Taken {
+pub(super) enum TakenState {
     /// The slice waits to be durable.
-    Waits(Written),
+    Waits(WrittenItem),
     /// Its file was committed before.
     Committed(Digest),
 }
 
 /// One slice of a batch.
-struct Job<'a> {
+struct SliceWrite<'a> {
     at: usize,
     entry: &'a Arc<Entry>,
     slice: Slice,
@@ -46,7 +46,7 @@ struct Job<'a> {
 }
 
 /// The readable slices of a batch. The others are settled.
-fn jobs<'a>(data: &'a BatchData, ticket: &Ticket) -> Vec<Job<'a>> {
+fn jobs<'a>(data: &'a BatchData, ticket: &WriteTicket) -> Vec<SliceWrite<'a>> {
     let mut used = 0;
     let mut jobs = Vec::with_capacity(data.slices.len());
     for (at, ((entry, slice), read)) in data.batch.iter().zip(&data.slices).enumerate() {
@@ -56,7 +56,7 @@ fn jobs<'a>(data: &'a BatchData, ticket: &Ticket) -> Vec<Job<'a>> {
                 let len = read.data_len() as usize;
                 let content = data.content.bytes().get(used..used + len).unwrap_or_default();
                 used += len;
-                jobs.push(Job { at, entry, slice, data: read, content });
+                jobs.push(SliceWrite { at, entry, slice, data: read, content });
             }
         }
     }
@@ -65,7 +65,7 @@ fn jobs<'a>(data: &'a BatchData, ticket: &Ticket) -> Vec<Job<'a>> {
 
 /// Orders jobs so that adjacent ones are in different directories: the kernel and most servers make the names of one
 /// directory one after the other. The rest of the largest directory comes last.
-fn spread(jobs: &mut [Job<'_>]) {
+fn spread(jobs: &mut [SliceWrite<'_>]) {
     let mut before: HashMap<Option<RelPath>, u32> = HashMap::new();
     jobs.sort_by_cached_key(|job| {
         let count = before.entry(job.entry.path.parent()).or_default();
@@ -77,8 +77,8 @@ fn spread(jobs: &mut [Job<'_>]) {
 impl LocalSink {
     /// Writes a batch of content without unchanged pages.
     pub(super) fn write_batch(&self, data: &BatchData, done: WriteDone) {
-        let ticket = Ticket::new(data.slices.len(), done);
-        let arrival = Arrival { at_hand: data.at_hand, again: data.batch.again };
+        let ticket = WriteTicket::new(data.slices.len(), done);
+        let arrival = BatchArrival { at_hand: data.at_hand, again: data.batch.again };
         let mut jobs = jobs(data, &ticket);
         let threads = &self.committer.threads;
         if !threads.is_single() {
@@ -86,26 +86,26 @@ impl LocalSink {
         }
         threads.each(&jobs, |job| {
             let _doing = self.tree().doing("write", &job.entry.path);
-            let pending = Pending { ticket: ticket.clone(), at: job.at };
+            let pending = PendingSlice { ticket: ticket.clone(), at: job.at };
             // Each is handed over by itself: another one of the batch may hang at a server.
             self.hand_over(pending, job.content.len() as u64, self.take(job, arrival));
         });
     }
 
     /// Hands a slice over to the committing thread, or settles it.
-    pub(super) fn hand_over(&self, pending: Pending, bytes: u64, taken: Result<Taken>) {
+    pub(super) fn hand_over(&self, pending: PendingSlice, bytes: u64, taken: Result<TakenState>) {
         match taken {
-            Ok(Taken::Waits(what)) => {
-                self.committer.queue.push(Item { pending, bytes, what }, &self.committer.threads);
+            Ok(TakenState::Waits(what)) => {
+                self.committer.queue.push(QueueItem { pending, bytes, what }, &self.committer.threads);
             }
-            Ok(Taken::Committed(digest)) => pending.settle(Ok(Outcome::Committed(Some(digest)))),
+            Ok(TakenState::Committed(digest)) => pending.settle(Ok(Outcome::Committed(Some(digest)))),
             Err(error) => pending.settle(Err(error.or_retry(Retry::of_write))),
         }
     }
 
     /// Verifies and writes one slice.
-    fn take(&self, job: &Job<'_>, arrival: Arrival) -> Result<Taken> {
-        let Job { entry, slice, data, content, .. } = *job;
+    fn take(&self, job: &SliceWrite<'_>, arrival: BatchArrival) -> Result<TakenState> {
+        let SliceWrite { entry, slice, data, content, .. } = *job;
         self.check(entry)?;
         if !arrival.at_hand && !data.proves(entry, slice, content) {
             let cause = format!("slice {} did not arrive as it was sent", slice.index);
@@ -116,7 +116,7 @@ impl LocalSink {
         }
         let large = match self.large(entry)? {
             Ok(large) => large,
-            Err(digest) => return Ok(Taken::Committed(digest)),
+            Err(digest) => return Ok(TakenState::Committed(digest)),
         };
         if self.options.delta != Delta::Never {
             self.committer.bases.arrived(entry, data);
@@ -125,11 +125,17 @@ impl LocalSink {
         let written = large.write(slice, data, content, Same::Missing);
         drop(locked);
         written.map_err(|e| self.write_error(&large, &e))?;
-        Ok(Taken::Waits(Written::Slice(large)))
+        Ok(TakenState::Waits(WrittenItem::Slice(large)))
     }
 
     /// Writes a whole small file with its metadata. With `again`, a file that has arrived before is not written again.
-    fn take_small(&self, entry: &Arc<Entry>, data: &SliceData, content: &[u8], again: bool) -> Result<Taken> {
+    fn take_small(
+        &self,
+        entry: &Arc<Entry>,
+        data: &SliceData,
+        content: &[u8],
+        again: bool,
+    ) -> Result<TakenState> {
         self.committer.check_current(entry)?;
         // The chaining value of the only slice is the digest of the file.
         let digest = Digest(data.value.0);
@@ -144,7 +150,7 @@ impl LocalSink {
         let Some(staged) = staged else {
             // The process that committed it may have been killed while it wrote a further copy.
             self.unclean.lock().push(Arc::clone(entry));
-            return Ok(Taken::Committed(digest));
+            return Ok(TakenState::Committed(digest));
         };
         let written = staged.written();
         let set = if staged.direct {
@@ -156,7 +162,7 @@ impl LocalSink {
             staged.abandon();
             return Err(self.root().error("set the metadata of", &entry.path, errno));
         }
-        Ok(Taken::Waits(Written::Small(Box::new(staged), entry.clone(), digest)))
+        Ok(TakenState::Waits(WrittenItem::Small(Box::new(staged), entry.clone(), digest)))
     }
 
     /// The error of a write to a large file. After a temporary one the file is discarded, to be written from its start.

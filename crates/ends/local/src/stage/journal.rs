@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use haul_core::entry::Identity;
-use haul_core::journal::{HEADER_LEN, Header, RECORD_LEN, decode, encode_record};
+use haul_core::journal::{HEADER_LEN, JournalHeader, RECORD_LEN, decode, encode_record};
 use haul_core::{ChainingValue, Ops, SLICE_LEN};
 use rustix::fs::{Mode, OFlags, Statx};
 
@@ -23,7 +23,7 @@ fn max_len(identity: &Identity, staged: &Statx) -> u64 {
 
 /// The valid content of a journal.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct JournalContent {
     /// Slices that were written, with their chaining values.
     pub(crate) slices: Vec<(u32, ChainingValue)>,
     /// The slices were synced before they were recorded.
@@ -32,11 +32,11 @@ pub(crate) struct Found {
 
 /// Reads the journal at `at`, if it belongs to this state of the source and to this staged file, and nobody else can
 /// have written it. Slices that were not synced count within the boot in which they were written.
-pub(crate) fn load(at: &At, identity: &Identity, staged: &File) -> Found {
+pub(crate) fn load(at: &At, identity: &Identity, staged: &File) -> JournalContent {
     read(at, identity, staged).unwrap_or_default()
 }
 
-fn read(at: &At, identity: &Identity, staged: &File) -> Option<Found> {
+fn read(at: &At, identity: &Identity, staged: &File) -> Option<JournalContent> {
     let staged_now = ours(staged)?;
     let staged_ino = staged_now.stx_ino;
     let file = File::from(at.open(OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).ok()?);
@@ -47,9 +47,9 @@ fn read(at: &At, identity: &Identity, staged: &File) -> Option<Found> {
     let _ = file.take(max_len(identity, &staged_now)).read_to_end(&mut bytes);
     let (header, slices) = decode(&bytes)?;
     let key = mark::key_of(staged);
-    let wanted = Header { identity: *identity, staged_ino, key, ..header };
+    let wanted = JournalHeader { identity: *identity, staged_ino, key, ..header };
     let counts = header == wanted && (header.synced || mark::is_this_boot(&header.boot));
-    counts.then_some(Found { slices, synced: header.synced })
+    counts.then_some(JournalContent { slices, synced: header.synced })
 }
 
 /// The metadata of a file, if this user has made it and it has one name.
@@ -66,7 +66,11 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Makes a new journal with the slices that are durable already.
-    pub(crate) fn create(at: &At, header: &Header, known: &[(u32, ChainingValue)]) -> io::Result<Self> {
+    pub(crate) fn create(
+        at: &At,
+        header: &JournalHeader,
+        known: &[(u32, ChainingValue)],
+    ) -> io::Result<Self> {
         let _ = at.remove();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let mut file = File::from(at.open(flags, Mode::RUSR | Mode::WUSR)?);

@@ -9,17 +9,17 @@ use std::sync::{Arc, OnceLock};
 
 use haul_core::digest::{PART_LEN, merge, part_count, slice_count};
 use haul_core::entry::GROWING;
-use haul_core::journal::Header;
+use haul_core::journal::JournalHeader;
 use haul_core::{
     ChainingValue, Digest, Entry, Error, FileTree, Result, SLICE_LEN, SinkOptions, Slice, SliceData,
 };
 
-use super::journal::{self, Found, Journal};
+use super::journal::{self, Journal, JournalContent};
 use super::mark;
 use super::names::{journal_of, remove_if};
 use super::recheck::Recheck;
 use super::staged::Staged;
-use super::write::{Output, Over, Same, overwrite};
+use super::write::{OutputFile, Over, Same, overwrite};
 use crate::delta::share::{share, shares_blocks};
 use crate::read::digest;
 use crate::read::file::STEP;
@@ -41,7 +41,7 @@ pub(crate) struct LargeFile {
     /// The entry of a stream, once its length is known.
     end: OnceLock<Arc<Entry>>,
     pub(crate) staged: Staged,
-    progress: Mutex<Progress>,
+    progress: Mutex<SlicesProgress>,
     /// Set once all slices are written. From then on nothing is written, which would change the modification time.
     sealed: RwLock<bool>,
     /// Whether the content that an interrupted run has left was verified.
@@ -63,7 +63,7 @@ pub(crate) struct LargeFile {
     lock_stripes: [Mutex<()>; LOCK_STRIPES],
 }
 
-struct Progress {
+struct SlicesProgress {
     tree: FileTree,
     /// Of a stream: the slices that its journal had, until they are written or prove to be the same.
     found: BTreeMap<u32, ChainingValue>,
@@ -76,10 +76,10 @@ struct Progress {
     journal: Option<Journal>,
 }
 
-impl Progress {
+impl SlicesProgress {
     /// Begins with the slices that an interrupted run has left. Those of a file of the source count at once, those of
     /// a stream only after a comparison with its content.
-    fn new(entry: &Entry, found: &Found) -> Self {
+    fn new(entry: &Entry, found: &JournalContent) -> Self {
         let mut tree = FileTree::new(entry.len);
         let mut known = BTreeMap::new();
         for (index, value) in &found.slices {
@@ -123,7 +123,7 @@ impl Progress {
 /// A staged file that is ready for its slices, and the slices that an interrupted run has left in it.
 struct Prepared {
     staged: Staged,
-    found: Found,
+    found: JournalContent,
     key: [u8; 16],
     in_place: bool,
 }
@@ -136,14 +136,14 @@ impl Prepared {
         let existing = if in_place { Staged::in_place(tree, &entry.path)? } else { None };
         if let Some(staged) = existing {
             sync_in_place(&root.ops, &staged.file);
-            return Ok(Self { staged, found: Found::default(), key: [0; 16], in_place: true });
+            return Ok(Self { staged, found: JournalContent::default(), key: [0; 16], in_place: true });
         }
         let mut staged = Staged::open(tree, &entry.path)?;
-        let mut found = Found::default();
+        let mut found = JournalContent::default();
         if staged.found {
             found = journal::load(&journal_of(&staged.at), &entry.identity(), &staged.file);
             if !found.slices.is_empty() && sync_and_drop(&root.ops, &staged.file).is_err() {
-                found = Found::default();
+                found = JournalContent::default();
             }
         }
         if !found.slices.is_empty() {
@@ -183,7 +183,7 @@ impl LargeFile {
             staged.file.set_len(entry.len).map_err(|e| stage_error(tree, entry, &e))?;
         }
         let recheck = Recheck::new(&found, options, opened.is_growing());
-        let progress = Progress::new(&opened, &found);
+        let progress = SlicesProgress::new(&opened, &found);
         let large = Self {
             opened,
             end: OnceLock::new(),
@@ -293,7 +293,7 @@ impl LargeFile {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let (ops, file) = (&self.staged.at.dir.ops, &self.staged.file);
-        let output = Output { ops, file, is_remote: self.is_on_network_fs };
+        let output = OutputFile { ops, file, is_remote: self.is_on_network_fs };
         overwrite(&output, place, data, content, over)?;
         if self.durable && !self.is_on_network_fs {
             output.write_back(place.0, place.1);
@@ -332,9 +332,9 @@ impl LargeFile {
         }
     }
 
-    fn header(&self, synced: bool) -> Header {
+    fn header(&self, synced: bool) -> JournalHeader {
         let (identity, staged_ino) = (self.opened.identity(), self.staged.now.stx_ino);
-        Header { identity, staged_ino, boot: mark::boot(), key: self.key, synced }
+        JournalHeader { identity, staged_ino, boot: mark::boot(), key: self.key, synced }
     }
 
     /// Seals the file once all slices are written and verified, and gives its digest.

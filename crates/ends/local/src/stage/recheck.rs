@@ -6,12 +6,12 @@ use haul_core::sync::Mutex;
 
 use haul_core::{ChainingValue, Error, ErrorKind, Retry, Side, SinkOptions};
 
-use super::journal::Found;
-use crate::ticket::Pending;
+use super::journal::JournalContent;
+use crate::ticket::PendingSlice;
 
 /// The slices of one file that are to be read back.
 pub(crate) struct Recheck {
-    state: Mutex<State>,
+    state: Mutex<RecheckState>,
     /// The slices were synced when they were recorded.
     pub(crate) synced: bool,
     /// Slices that were synced are not read back.
@@ -20,11 +20,11 @@ pub(crate) struct Recheck {
     is_due: AtomicBool,
 }
 
-enum State {
+enum RecheckState {
     /// All slices were as recorded.
     Passed,
     /// The slices that are left, and the written slices that wait for the end.
-    Running(Vec<(u32, ChainingValue)>, Vec<Pending>),
+    Running(Vec<(u32, ChainingValue)>, Vec<PendingSlice>),
     /// The number of slices that differ from the record.
     Failed(usize),
     Stopped,
@@ -32,7 +32,7 @@ enum State {
 
 /// How reading back ends.
 #[derive(Clone, Copy)]
-pub(crate) enum End {
+pub(crate) enum RecheckEnd {
     Passed,
     /// The number of slices that differ from the record.
     Failed(usize),
@@ -41,9 +41,9 @@ pub(crate) enum End {
 
 impl Recheck {
     /// Slices that were not synced are read back in any case; those of a stream that is growing once they count.
-    pub(crate) fn new(found: &Found, options: &SinkOptions, is_growing: bool) -> Self {
+    pub(crate) fn new(found: &JournalContent, options: &SinkOptions, is_growing: bool) -> Self {
         let needless = found.synced && (!options.recheck || options.verify_disk);
-        let (state, is_due) = (Mutex::new(State::Passed), AtomicBool::new(false));
+        let (state, is_due) = (Mutex::new(RecheckState::Passed), AtomicBool::new(false));
         let recheck = Self { state, synced: found.synced, needless, is_due };
         if !is_growing {
             recheck.begin(found.slices.clone());
@@ -55,7 +55,7 @@ impl Recheck {
     pub(crate) fn begin(&self, slices: Vec<(u32, ChainingValue)>) {
         if !slices.is_empty() && !self.needless {
             self.is_due.store(true, Ordering::Relaxed);
-            *self.state.lock() = State::Running(slices, Vec::new());
+            *self.state.lock() = RecheckState::Running(slices, Vec::new());
         }
     }
 
@@ -64,21 +64,21 @@ impl Recheck {
     }
 
     pub(crate) fn is_passed(&self) -> bool {
-        matches!(*self.state.lock(), State::Passed)
+        matches!(*self.state.lock(), RecheckState::Passed)
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        matches!(*self.state.lock(), State::Running(..))
+        matches!(*self.state.lock(), RecheckState::Running(..))
     }
 
     /// Whether a complete file may have to wait for the end.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.is_due() && !matches!(*self.state.lock(), State::Stopped)
+        self.is_due() && !matches!(*self.state.lock(), RecheckState::Stopped)
     }
 
     /// The error of a file with slices that differ from the record.
     pub(crate) fn failure(&self) -> Option<Error> {
-        let State::Failed(count) = *self.state.lock() else { return None };
+        let RecheckState::Failed(count) = *self.state.lock() else { return None };
         let cause = format!("{count} slices of an interrupted run have changed since");
         let error = Error::new(ErrorKind::Corrupt, Side::Destination, "read back", cause);
         Some(error.with_retry(Retry::Anew))
@@ -87,15 +87,15 @@ impl Recheck {
     /// Takes the slices that are to be read back, once.
     pub(crate) fn take_slices(&self) -> Vec<(u32, ChainingValue)> {
         match &mut *self.state.lock() {
-            State::Running(slices, _) => std::mem::take(slices),
+            RecheckState::Running(slices, _) => std::mem::take(slices),
             _ => Vec::new(),
         }
     }
 
     /// Keeps a written slice until the end. Gives it back if that has come.
-    pub(crate) fn hold(&self, pending: Pending) -> Option<Pending> {
+    pub(crate) fn hold(&self, pending: PendingSlice) -> Option<PendingSlice> {
         match &mut *self.state.lock() {
-            State::Running(_, held) => {
+            RecheckState::Running(_, held) => {
                 held.push(pending);
                 None
             }
@@ -104,15 +104,15 @@ impl Recheck {
     }
 
     /// Ends reading back, unless it has ended. Gives the written slices that waited for the end.
-    pub(crate) fn end(&self, end: End) -> Vec<Pending> {
+    pub(crate) fn end(&self, end: RecheckEnd) -> Vec<PendingSlice> {
         let mut state = self.state.lock();
         match &mut *state {
-            State::Running(_, held) => {
+            RecheckState::Running(_, held) => {
                 let held = std::mem::take(held);
                 *state = match end {
-                    End::Passed => State::Passed,
-                    End::Failed(count) => State::Failed(count),
-                    End::Stopped => State::Stopped,
+                    RecheckEnd::Passed => RecheckState::Passed,
+                    RecheckEnd::Failed(count) => RecheckState::Failed(count),
+                    RecheckEnd::Stopped => RecheckState::Stopped,
                 };
                 held
             }
@@ -124,18 +124,18 @@ impl Recheck {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ticket::Ticket;
+    use crate::ticket::WriteTicket;
 
-    fn found(synced: bool) -> Found {
-        Found { slices: vec![(3, ChainingValue::default())], synced }
+    fn found(synced: bool) -> JournalContent {
+        JournalContent { slices: vec![(3, ChainingValue::default())], synced }
     }
 
     fn options(recheck: bool, verify_disk: bool) -> SinkOptions {
         SinkOptions { recheck, verify_disk, ..SinkOptions::default() }
     }
 
-    fn pending() -> Pending {
-        Pending { ticket: Ticket::new(1, Box::new(|_| ())), at: 0 }
+    fn pending() -> PendingSlice {
+        PendingSlice { ticket: WriteTicket::new(1, Box::new(|_| ())), at: 0 }
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
             let recheck = Recheck::new(&found(synced), &options(recheck, verify_disk), false);
             assert_eq!((recheck.is_due(), recheck.is_passed()), (is_due, !is_due));
         }
-        assert!(Recheck::new(&Found::default(), &options(true, false), false).is_passed());
+        assert!(Recheck::new(&JournalContent::default(), &options(true, false), false).is_passed());
     }
 
     #[test]
@@ -160,8 +160,8 @@ mod tests {
         assert_eq!(recheck.take_slices().len(), 0);
         assert!(recheck.is_running() && recheck.is_awaited());
         assert!(recheck.hold(pending()).is_none());
-        assert_eq!(recheck.end(End::Failed(2)).len(), 1);
-        assert_eq!(recheck.end(End::Passed).len(), 0);
+        assert_eq!(recheck.end(RecheckEnd::Failed(2)).len(), 1);
+        assert_eq!(recheck.end(RecheckEnd::Passed).len(), 0);
         assert!(recheck.hold(pending()).is_some() && !recheck.is_passed());
         let error = recheck.failure().unwrap();
         assert_eq!((error.kind(), error.retry()), (ErrorKind::Corrupt, Retry::Anew));
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_stopped_recheck_is_not_awaited() {
         let recheck = Recheck::new(&found(true), &options(true, false), false);
-        recheck.end(End::Stopped);
+        recheck.end(RecheckEnd::Stopped);
         assert!(!recheck.is_awaited() && !recheck.is_passed() && recheck.failure().is_none());
     }
 }

@@ -4,7 +4,7 @@ use haul_core::{Entry, Error, Preserve, Result, SliceData};
 use rustix::fs::Mode;
 
 use super::staged::Staged;
-use super::write::{Output, write_whole};
+use super::write::{OutputFile, write_whole};
 use crate::path::at::At;
 use crate::path::xattrs::has_default_acl;
 use crate::tree::local_tree::LocalTree;
@@ -20,7 +20,7 @@ pub(crate) fn stage_small(
 ) -> Result<Option<Staged>> {
     let mode = |at: &At| first_mode(entry, preserve, has_default_acl(&at.dir));
     let Some(staged) = Staged::open_unless(tree, &entry.path, &mode, exists)? else { return Ok(None) };
-    let output = Output { ops: &tree.root.ops, file: &staged.file, is_remote: tree.is_network_fs() };
+    let output = OutputFile { ops: &tree.root.ops, file: &staged.file, is_remote: tree.is_network_fs() };
     match staged.clear().and_then(|()| write_whole(&output, entry, data, content)) {
         Ok(()) => Ok(Some(staged)),
         Err(e) => {

@@ -215,12 +215,12 @@ mod tests {
     use haul_core::Side;
 
     use super::*;
-    use crate::path::place::Base;
+    use crate::path::place::RootEntry;
     use crate::path::root::Root;
     use crate::scene::{names, path};
 
     fn tree(dir: &std::path::Path) -> LocalTree {
-        LocalTree::new(Root::new(Base::new(dir, b"."), Side::Destination, std::sync::Arc::default()))
+        LocalTree::new(Root::new(RootEntry::new(dir, b"."), Side::Destination, std::sync::Arc::default()))
     }
 
     #[test]

@@ -18,14 +18,14 @@ const PIECE: usize = 128 * 1024;
 
 /// A file to write to.
 #[derive(Clone, Copy)]
-pub(crate) struct Output<'a> {
+pub(crate) struct OutputFile<'a> {
     pub(crate) ops: &'a Ops,
     pub(crate) file: &'a File,
     /// It is on a network file system.
     pub(crate) is_remote: bool,
 }
 
-impl Output<'_> {
+impl OutputFile<'_> {
     fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         self.ops.one();
         if self.is_remote {
@@ -70,7 +70,7 @@ pub(crate) enum Same {
 
 /// Writes a whole small file.
 pub(crate) fn write_whole(
-    output: &Output<'_>,
+    output: &OutputFile<'_>,
     entry: &Entry,
     data: &SliceData,
     content: &[u8],
@@ -92,7 +92,7 @@ pub(crate) fn write_whole(
 /// Writes a slice of `len` bytes at `start`. Its holes are made if the file is dirty; unchanged bytes are written only
 /// if they are not in place.
 pub(crate) fn overwrite(
-    output: &Output<'_>,
+    output: &OutputFile<'_>,
     (start, len): (u64, u64),
     data: &SliceData,
     content: &[u8],
@@ -118,7 +118,7 @@ pub(crate) fn overwrite(
 }
 
 /// Makes a hole, or writes zeros if the file system has no holes.
-fn make_hole(output: &Output<'_>, mut at: u64, mut len: u64) -> io::Result<()> {
+fn make_hole(output: &OutputFile<'_>, mut at: u64, mut len: u64) -> io::Result<()> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     output.ops.one();
     match rustix::fs::fallocate(output.file, flags, at, len) {

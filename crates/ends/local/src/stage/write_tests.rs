@@ -16,7 +16,7 @@ fn a_slice_is_written_over_other_content() {
         let unchanged = Extent { start: 5, len: 2, same: true };
         let data = data(vec![Extent::data(1, 2), unchanged]);
         let content: &[u8] = if same == Same::NotSent { b"ne" } else { b"newS" };
-        let output = Output { ops: &Ops::default(), file: &file, is_remote: false };
+        let output = OutputFile { ops: &Ops::default(), file: &file, is_remote: false };
         overwrite(&output, (0, 8), &data, content, Over { is_dirty, same }).unwrap();
         let mut bytes = [0; 9];
         file.read_exact_at(&mut bytes, 0).unwrap();
@@ -34,7 +34,7 @@ fn a_whole_file_gets_its_length_and_missing_content_is_an_error() {
     let write = |content: &[u8]| {
         let file = tempfile::tempfile().unwrap();
         let data = data(vec![Extent::data(2, 3)]);
-        let output = Output { ops: &Ops::default(), file: &file, is_remote: false };
+        let output = OutputFile { ops: &Ops::default(), file: &file, is_remote: false };
         write_whole(&output, &entry, &data, content).map(|()| file)
     };
     let file = write(b"abc").unwrap();
@@ -52,7 +52,7 @@ fn pieces_follow_each_other() {
     let entry = Entry::new(RelPath::new(b"f").unwrap(), EntryKind::File, len + 1);
     for is_remote in [false, true] {
         let file = tempfile::tempfile().unwrap();
-        let output = Output { ops: &Ops::default(), file: &file, is_remote };
+        let output = OutputFile { ops: &Ops::default(), file: &file, is_remote };
         write_whole(&output, &entry, &data(vec![Extent::data(1, len as u32)]), &content).unwrap();
         output.write_back(0, len);
         let mut bytes = vec![0; content.len()];

@@ -110,7 +110,7 @@ mod tests {
     }
 
     fn root(dir: &std::path::Path) -> Root {
-        let base = crate::path::place::Base::new(dir, b".");
+        let base = crate::path::place::RootEntry::new(dir, b".");
         Root::new(base, haul_core::Side::Destination, std::sync::Arc::default())
     }
 

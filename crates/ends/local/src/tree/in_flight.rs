@@ -8,7 +8,7 @@ use haul_core::RelPath;
 
 /// Operations in the order of their start.
 #[derive(Default)]
-pub(crate) struct InFlight(Mutex<(u64, BTreeMap<u64, Operation>)>);
+pub(crate) struct OperationsInFlight(Mutex<(u64, BTreeMap<u64, Operation>)>);
 
 struct Operation {
     since: Instant,
@@ -17,22 +17,22 @@ struct Operation {
 }
 
 /// An operation in flight; it ends on drop.
-pub(crate) struct Guard<'a>(&'a InFlight, u64);
+pub(crate) struct OperationGuard<'a>(&'a OperationsInFlight, u64);
 
-impl Drop for Guard<'_> {
+impl Drop for OperationGuard<'_> {
     fn drop(&mut self) {
         self.0.0.lock().1.remove(&self.1);
     }
 }
 
-impl InFlight {
+impl OperationsInFlight {
     /// Counts an operation as in flight until the guard is dropped.
-    pub(crate) fn begin(&self, what: &'static str, path: &RelPath) -> Guard<'_> {
+    pub(crate) fn begin(&self, what: &'static str, path: &RelPath) -> OperationGuard<'_> {
         let mut state = self.0.lock();
         state.0 += 1;
         let number = state.0;
         state.1.insert(number, Operation { since: Instant::now(), what, path: path.clone() });
-        Guard(self, number)
+        OperationGuard(self, number)
     }
 
     /// The operations that have run for `timeout` or longer.
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn an_operation_is_reported_until_it_ends() {
-        let in_flight = InFlight::default();
+        let in_flight = OperationsInFlight::default();
         let path = RelPath::new(b"a/b").unwrap();
         let first = in_flight.begin("write", &path);
         let second = in_flight.begin("read", &RelPath::root());

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::devices::Devices;
 use super::folding::Folding;
-use super::in_flight::{Guard, InFlight};
+use super::in_flight::{OperationGuard, OperationsInFlight};
 use super::lock_timeout::LockTimeout;
 use super::network;
 use super::unlocked::Unlocked;
@@ -32,7 +32,7 @@ pub(crate) struct LocalTree {
     /// Directories that were made accessible for the run.
     pub(crate) unlocked: Unlocked,
     folding: Folding,
-    in_flight: InFlight,
+    in_flight: OperationsInFlight,
 }
 
 impl LocalTree {
@@ -60,7 +60,7 @@ impl LocalTree {
             devices,
             unlocked: Unlocked::default(),
             folding: Folding::new(is_network_fs),
-            in_flight: InFlight::default(),
+            in_flight: OperationsInFlight::default(),
         }
     }
 
@@ -98,7 +98,7 @@ impl LocalTree {
 
     /// Counts an operation on the entry at `path` as in flight until the guard is dropped. Only on network file
     /// systems, where it may hang.
-    pub(crate) fn doing(&self, what: &'static str, path: &RelPath) -> Option<Guard<'_>> {
+    pub(crate) fn doing(&self, what: &'static str, path: &RelPath) -> Option<OperationGuard<'_>> {
         self.is_network_fs.then(|| self.in_flight.begin(what, path))
     }
 
@@ -132,10 +132,10 @@ mod tests {
     use haul_core::Ops;
 
     use super::*;
-    use crate::path::place::Base;
+    use crate::path::place::RootEntry;
 
     fn tree(dir: &std::path::Path, is_network_fs: bool) -> LocalTree {
-        let root = Root::new(Base::new(dir, b"."), Side::Destination, Arc::new(Ops::default()));
+        let root = Root::new(RootEntry::new(dir, b"."), Side::Destination, Arc::new(Ops::default()));
         LocalTree::on(root, is_network_fs)
     }
 

@@ -106,7 +106,7 @@ mod tests {
     use haul_core::Side;
 
     use super::*;
-    use crate::path::place::Base;
+    use crate::path::place::RootEntry;
 
     fn mode(path: &Path) -> u32 {
         std::fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -120,7 +120,7 @@ mod tests {
     fn modes_are_restored_unless_they_were_set_or_changed_since() {
         let scratch = tempfile::tempdir().unwrap();
         let dirs = ["kept", "settled", "changed", "open"].map(|name| scratch.path().join(name));
-        let root = Root::new(Base::new(scratch.path(), b"."), Side::Destination, Arc::default());
+        let root = Root::new(RootEntry::new(scratch.path(), b"."), Side::Destination, Arc::default());
         let unlocked = Unlocked::default();
         let name = |path: &Path| RelPath::new(path.file_name().unwrap().as_encoded_bytes()).unwrap();
         for dir in &dirs {
@@ -143,7 +143,7 @@ mod tests {
         let deep = scratch.path().join("a/b/c");
         std::fs::create_dir_all(&deep).unwrap();
         set(&scratch.path().join("a/b"), 0o500);
-        let root = Root::new(Base::new(scratch.path(), b"."), Side::Destination, Arc::default());
+        let root = Root::new(RootEntry::new(scratch.path(), b"."), Side::Destination, Arc::default());
         let unlocked = Unlocked::default();
         let file = RelPath::new(b"a/b/c/f").unwrap();
         assert!(unlocked.unlock_ancestors(&root, &file));

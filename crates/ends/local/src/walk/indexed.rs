@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use haul_core::filter::DirRules;
 use haul_core::{Error, Failure, ScanBatch, Side};
-use haul_ends::forecast::Listing;
-use haul_index::Known;
+use haul_ends::forecast::ForecastListing;
+use haul_index::KnownDir;
 use rustix::fs::{Mode, OFlags};
 
 use super::names::{BATCH, Walk};
@@ -21,8 +21,8 @@ impl<'a> Walk<'a> {
         &self,
         folder: &Folder,
         rules: &DirRules,
-        known: &Known<'_>,
-        forecast: &mut Listing<'_>,
+        known: &KnownDir<'_>,
+        forecast: &mut ForecastListing<'_>,
         batch: &mut ScanBatch,
         call: &dyn Fn(),
     ) -> rustix::io::Result<()> {

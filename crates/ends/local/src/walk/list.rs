@@ -12,7 +12,7 @@ use rustix::fs::{OFlags, RawDir};
 use rustix::io::Errno;
 
 use super::names::{BATCH, Walk};
-use super::stack::{Folder, Lookups, Step};
+use super::stack::{Folder, Lookups, WalkStep};
 use crate::meta::entry::entry;
 use crate::path::at::Dir;
 use crate::tree::local_tree::LocalTree;
@@ -79,7 +79,7 @@ impl<'a> Walk<'a> {
                 call();
             }
             match step {
-                Step::List(folder) => {
+                WalkStep::List(folder) => {
                     if let Err(errno) = self.list(&folder, &mut batch, &mut space, &call)
                         // The directory was removed since it was found.
                         && errno != Errno::NOENT
@@ -88,7 +88,7 @@ impl<'a> Walk<'a> {
                     }
                     self.threads.done();
                 }
-                Step::Look(part) => {
+                WalkStep::Look(part) => {
                     let depth = part.path.depth();
                     for name in &part.names {
                         let is_entry = self.look_up(&part, name, &mut batch, &call);

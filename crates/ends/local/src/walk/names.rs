@@ -14,8 +14,8 @@ use rustix::io::Errno;
 
 use super::lineage::Lineage;
 use super::rules;
-use super::stack::{Folder, Lookups, Stack, Step};
-use crate::meta::entry::{Found, Names, find};
+use super::stack::{Folder, Lookups, Stack, WalkStep};
+use crate::meta::entry::{FoundEntry, OwnerLookup, find};
 use crate::path::at::At;
 use crate::path::descriptors;
 use crate::path::stat;
@@ -37,7 +37,7 @@ pub(super) struct Walk<'a> {
     pub(super) filter: Filter<'a>,
     /// The filter rules of files above the root.
     top: DirRules,
-    pub(super) names: Option<Names>,
+    pub(super) names: Option<OwnerLookup>,
     /// The entries of an earlier run; this walk updates them.
     pub(super) index: Option<&'a Index>,
     visit: ScanVisit<'a>,
@@ -68,7 +68,7 @@ impl<'a> Walk<'a> {
             tree,
             threads,
             options,
-            names: options.owner_names.then(Names::default),
+            names: options.owner_names.then(OwnerLookup::default),
             index,
             visit,
             forecast,
@@ -128,7 +128,7 @@ impl<'a> Walk<'a> {
             Ok((at, found)) => {
                 let above = if found.entry.is_dir() { self.above(start) } else { None };
                 let lineage = self.lineage(above.as_ref(), &found);
-                let Found { entry, stamp, .. } = found;
+                let FoundEntry { entry, stamp, .. } = found;
                 if self.dev.is_none() && self.options.one_file_system {
                     self.dev = Some(entry.dev);
                 }
@@ -171,7 +171,7 @@ impl<'a> Walk<'a> {
     /// The lineage of a directory below `above`, which is `None` if links are not followed. No lineage at all if it is
     /// one of those above.
     #[expect(clippy::option_option, reason = "the two mean different things")]
-    fn lineage(&self, above: Option<&Arc<Lineage>>, found: &Found) -> Option<Option<Arc<Lineage>>> {
+    fn lineage(&self, above: Option<&Arc<Lineage>>, found: &FoundEntry) -> Option<Option<Arc<Lineage>>> {
         if !self.tree.root.follows_links() {
             return Some(None);
         }
@@ -188,11 +188,11 @@ impl<'a> Walk<'a> {
     }
 
     /// The next step, and whether there are more. Names go first: they hold memory, and handles.
-    pub(super) fn next(&self) -> Option<(Step<'a>, bool)> {
+    pub(super) fn next(&self) -> Option<(WalkStep<'a>, bool)> {
         let mut stack = self.stack.lock();
         let step = match stack.names.pop() {
-            Some(part) => Step::Look(part),
-            None => stack.dirs.pop().map(Step::List)?,
+            Some(part) => WalkStep::Look(part),
+            None => stack.dirs.pop().map(WalkStep::List)?,
         };
         Some((step, !stack.names.is_empty() || !stack.dirs.is_empty()))
     }

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use haul_core::filter::{Above, DirRules, Filter, IS_LINK, MAX_RULES_LEN, look_above};
+use haul_core::filter::{DirRules, Filter, IS_LINK, MAX_RULES_LEN, RulesAbove, look_above};
 use haul_core::{Error, ErrorKind, RelPath, Result};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -17,7 +17,7 @@ use crate::tree::local_tree::LocalTree;
 const READ: &str = "read the filter rules";
 
 /// The absolute path of the root, and the files with these names above it.
-pub(crate) fn above(tree: &LocalTree, names: &[Vec<u8>]) -> Result<Above> {
+pub(crate) fn above(tree: &LocalTree, names: &[Vec<u8>]) -> Result<RulesAbove> {
     let root = std::path::absolute(tree.root.path())
         .map_err(|error| Error::io(tree.root.side(), "find the root", &error))?;
     if tree.root.is_confined() && !names.is_empty() {

@@ -86,7 +86,7 @@ impl<'a> Lookups<'a> {
 }
 
 /// One step of a walk.
-pub(super) enum Step<'a> {
+pub(super) enum WalkStep<'a> {
     List(Folder),
     Look(Lookups<'a>),
 }

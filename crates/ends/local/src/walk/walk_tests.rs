@@ -10,22 +10,22 @@ use haul_core::sync::Mutex;
 use haul_core::{ErrorKind, Side};
 
 use super::*;
-use crate::path::place::Base;
+use crate::path::place::RootEntry;
 use crate::path::root::Root;
 
 fn tree(dir: &Path, is_network_fs: bool) -> LocalTree {
-    LocalTree::on(Root::new(Base::new(dir, b"."), Side::Source, Arc::default()), is_network_fs)
+    LocalTree::on(Root::new(RootEntry::new(dir, b"."), Side::Source, Arc::default()), is_network_fs)
 }
 
 #[derive(Default, Debug, PartialEq)]
-struct Found {
+struct WalkResult {
     paths: BTreeSet<String>,
     errors: Vec<(String, ErrorKind)>,
     excluded: u64,
 }
 
-fn found(tree: &LocalTree, options: &ScanOptions) -> Found {
-    let found = Mutex::new(Found::default());
+fn found(tree: &LocalTree, options: &ScanOptions) -> WalkResult {
+    let found = Mutex::new(WalkResult::default());
     let text = |path: &RelPath| String::from_utf8(path.as_bytes().to_vec()).unwrap();
     let visit = |batch: ScanBatch| {
         let mut found = found.lock();
@@ -61,7 +61,7 @@ fn every_entry_is_found_once_on_local_and_network_file_systems() {
     fs::write(dir.path().join("d").join(staged), "").unwrap();
     for is_network_fs in [false, true] {
         let found = found(&tree(dir.path(), is_network_fs), &ScanOptions::default());
-        assert_eq!(found, Found { paths: wanted.clone(), errors: Vec::new(), excluded: 1 });
+        assert_eq!(found, WalkResult { paths: wanted.clone(), errors: Vec::new(), excluded: 1 });
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shuttle::thread::JoinHandle;
 
-use super::remote_end::{Model, in_many_orders, join, start};
+use super::remote_end::{SessionModel, in_many_orders, join, start};
 use crate::connection::Connection;
 use crate::state::Pick;
 
@@ -13,7 +13,7 @@ use crate::state::Pick;
 const NEVER: Duration = Duration::from_secs(1 << 30);
 
 /// Replaces the last connection `times` times. Then the session fails.
-fn supervise(model: &Arc<Model>, mut times: u32) -> JoinHandle<()> {
+fn supervise(model: &Arc<SessionModel>, mut times: u32) -> JoinHandle<()> {
     start(model, move |model| {
         let session = &model.session;
         while let Some(wakeup) = session.next_wakeup(NEVER, NEVER) {
@@ -32,7 +32,7 @@ fn supervise(model: &Arc<Model>, mut times: u32) -> JoinHandle<()> {
 #[test]
 fn shuttle_every_request_is_answered_once_while_connections_are_lost() {
     in_many_orders(|| {
-        let model = Model::new(true);
+        let model = SessionModel::new(true);
         let supervisor = supervise(&model, 2);
         let (first, wire) = model.connect().unwrap();
         let (second, _) = model.connect_directly().unwrap();
@@ -65,7 +65,7 @@ fn shuttle_every_request_is_answered_once_while_connections_are_lost() {
 #[test]
 fn shuttle_a_session_that_fails_answers_every_request() {
     in_many_orders(|| {
-        let model = Model::new(true);
+        let model = SessionModel::new(true);
         let supervisor = supervise(&model, 0);
         let (_, wire) = model.connect().unwrap();
         let mut threads: Vec<_> = [Pick::Write(7), Pick::Write(7), Pick::Read(9)]
@@ -82,7 +82,7 @@ fn shuttle_a_session_that_fails_answers_every_request() {
 #[test]
 fn shuttle_closing_answers_every_request() {
     in_many_orders(|| {
-        let model = Model::new(true);
+        let model = SessionModel::new(true);
         let wires = [model.connect().unwrap().1, model.connect_directly().unwrap().1];
         let callers = [Pick::Write(7), Pick::Write(7), Pick::Write(7), Pick::Read(9), Pick::Small]
             .map(|pick| start(&model, move |model| drop(model.submit(pick).wait())));

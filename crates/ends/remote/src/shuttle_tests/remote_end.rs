@@ -7,18 +7,20 @@ use std::time::Duration;
 
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use haul_core::{Buffer, BufferPool, ErrorKind, Pace, Result, Retry};
-use haul_ssh::dial::{Helper, Refused};
+use haul_ssh::dial::{DialRefused, Helper};
 use haul_transport::LinkError;
-use haul_wire::{HEADER_LEN, Header, Kind, Request, Response, SessionId, Welcome, decode_body, encode};
+use haul_wire::{
+    FrameHeader, FrameKind, HEADER_LEN, Request, Response, SessionId, Welcome, decode_body, encode,
+};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread::{self, JoinHandle};
 use shuttle::{Config, Runner};
 
-use crate::connection::{Connection, Outgoing};
+use crate::connection::{Connection, ConnectionWriter};
 use crate::reader::{Incoming, read_connection};
-use crate::session::tests::Host;
+use crate::session::tests::UnreachableHost;
 use crate::session::{Session, Ways};
-use crate::state::{OnReply, Pick, Reply};
+use crate::state::{OnReply, Pick, RawReply};
 
 /// The number of schedules of each kind in each test.
 const SCHEDULES: usize = 2000;
@@ -37,7 +39,7 @@ pub(super) fn in_many_orders(model: fn()) {
 
 /// A connection, seen from the remote end.
 #[derive(Default)]
-pub(super) struct Wire {
+pub(super) struct RemoteWire {
     state: Mutex<WireState>,
     changed: Condvar,
 }
@@ -53,7 +55,7 @@ struct WireState {
     stalled: bool,
 }
 
-impl Wire {
+impl RemoteWire {
     fn lock(&self) -> MutexGuard<'_, WireState> {
         self.state.lock()
     }
@@ -71,11 +73,11 @@ impl Wire {
     }
 }
 
-struct Sending(Arc<Wire>);
+struct SendingWire(Arc<RemoteWire>);
 
-impl Outgoing for Sending {
+impl ConnectionWriter for SendingWire {
     fn write(&mut self, head: &[u8], _: &[u8]) -> io::Result<()> {
-        let header = Header::decode(head.first_chunk().unwrap()).unwrap();
+        let header = FrameHeader::decode(head.first_chunk().unwrap()).unwrap();
         let stalled = |state: &mut WireState| state.stalled && !state.cut;
         let mut state = self.0.changed.wait_while(self.0.lock(), stalled);
         if state.cut {
@@ -100,16 +102,16 @@ impl Outgoing for Sending {
 }
 
 struct Receiving {
-    wire: Arc<Wire>,
+    wire: Arc<RemoteWire>,
     /// The remote end greets first.
     greets: bool,
 }
 
 impl Incoming for Receiving {
-    fn head(&mut self) -> std::result::Result<(Header, Vec<u8>), LinkError> {
+    fn head(&mut self) -> std::result::Result<(FrameHeader, Vec<u8>), LinkError> {
         if std::mem::take(&mut self.greets) {
-            let frame = encode(Kind::Welcome, 0, &Welcome::new(Ok(SESSION)), 0).unwrap();
-            return Ok((Header::decode(frame.first_chunk().unwrap())?, frame[HEADER_LEN..].to_vec()));
+            let frame = encode(FrameKind::Welcome, 0, &Welcome::new(Ok(SESSION)), 0).unwrap();
+            return Ok((FrameHeader::decode(frame.first_chunk().unwrap())?, frame[HEADER_LEN..].to_vec()));
         }
         let wire = &self.wire;
         let idle = |state: &mut WireState| state.requests.is_empty() && !state.closed && !state.cut;
@@ -120,25 +122,30 @@ impl Incoming for Receiving {
         let Some((id, body)) = state.requests.pop_front() else { return Err(LinkError::Closed) };
         let (body, payload_len) = match decode_body(&body).unwrap() {
             Request::Nothing => {
-                let frame = encode(Kind::Response, id, &Response::Done, 0).unwrap();
+                let frame = encode(FrameKind::Response, id, &Response::Done, 0).unwrap();
                 (frame[HEADER_LEN..].to_vec(), 0)
             }
             Request::Finish { root } => (body, root),
             _ => (body, 0),
         };
-        let header =
-            Header { kind: Kind::Response, body_len: body.len() as u32, payload_len, id, body_crc: 0 };
+        let header = FrameHeader {
+            kind: FrameKind::Response,
+            body_len: body.len() as u32,
+            payload_len,
+            id,
+            body_crc: 0,
+        };
         Ok((header, body))
     }
 
-    fn payload(&mut self, header: &Header, into: &mut Buffer) -> std::result::Result<(), LinkError> {
+    fn payload(&mut self, header: &FrameHeader, into: &mut Buffer) -> std::result::Result<(), LinkError> {
         into.truncate(0);
         into.grow(header.payload_len as usize).unwrap().fill(header.payload_len as u8);
         Ok(())
     }
 }
 
-struct Carrier(Arc<Wire>);
+struct Carrier(Arc<RemoteWire>);
 
 impl Helper for Carrier {
     fn kill(&self) {
@@ -151,31 +158,31 @@ impl Helper for Carrier {
         String::new()
     }
 
-    fn explain(&self) -> Option<Refused> {
+    fn explain(&self) -> Option<DialRefused> {
         None
     }
 }
 
 /// A session, its connections, and the threads that read from them.
-pub(super) struct Model {
+pub(super) struct SessionModel {
     pub(super) session: Arc<Session>,
     pool: BufferPool,
     readers: Mutex<Vec<JoinHandle<()>>>,
-    answers: Arc<Answers>,
+    answers: Arc<AnswerCounts>,
 }
 
 /// How often each request was answered.
 #[derive(Default)]
-struct Answers {
+struct AnswerCounts {
     counts: Mutex<Vec<u32>>,
     changed: Condvar,
 }
 
-impl Model {
+impl SessionModel {
     pub(super) fn new(content_through_ssh: bool) -> Arc<Self> {
         // The models add their connections themselves.
-        let (dialer, pool) = (Box::new(Host), BufferPool::new(0));
-        let note: haul_ssh::Note = Arc::new(|_| ());
+        let (dialer, pool) = (Box::new(UnreachableHost), BufferPool::new(0));
+        let note: haul_core::Note = Arc::new(|_| ());
         let timeout = Duration::from_secs(30);
         let ways = Ways { through_ssh: content_through_ssh, explains: false };
         let session = Session::new(dialer, ways, pool.clone(), note, timeout, Pace::default());
@@ -189,19 +196,19 @@ impl Model {
     }
 
     /// Adds a connection through ssh. `None`: the session is closed.
-    pub(super) fn connect(&self) -> Option<(u64, Arc<Wire>)> {
+    pub(super) fn connect(&self) -> Option<(u64, Arc<RemoteWire>)> {
         self.add(false)
     }
 
     /// Adds a direct connection.
-    pub(super) fn connect_directly(&self) -> Option<(u64, Arc<Wire>)> {
+    pub(super) fn connect_directly(&self) -> Option<(u64, Arc<RemoteWire>)> {
         self.add(true)
     }
 
-    fn add(&self, direct: bool) -> Option<(u64, Arc<Wire>)> {
-        let wire = Arc::new(Wire::default());
+    fn add(&self, direct: bool) -> Option<(u64, Arc<RemoteWire>)> {
+        let wire = Arc::new(RemoteWire::default());
         let carrier = Arc::new(Carrier(wire.clone()));
-        let writer = Box::new(Sending(wire.clone()));
+        let writer = Box::new(SendingWire(wire.clone()));
         let make = |number| Connection::new(number, direct, writer, Arc::default(), Some(carrier));
         let connection = self.session.add(make)?;
         let (session, number) = (self.session.clone(), connection.number);
@@ -211,7 +218,7 @@ impl Model {
     }
 
     /// Submits a request, and counts its answers. A reply has to be its own.
-    pub(super) fn submit(&self, pick: Pick) -> Answer {
+    pub(super) fn submit(&self, pick: Pick) -> RequestAnswer {
         let at = {
             let mut counts = self.answers.counts.lock();
             counts.push(0);
@@ -221,7 +228,7 @@ impl Model {
         let is_read = matches!(pick, Pick::Read(_));
         let request = if is_read { Request::Finish { root } } else { Request::Flush { root } };
         let buffer = is_read.then(|| self.pool.take());
-        let mut frame = encode(Kind::Request, 0, &request, 0).unwrap();
+        let mut frame = encode(FrameKind::Request, 0, &request, 0).unwrap();
         let outcome = Arc::new(Mutex::new(None));
         let (to, answers) = (outcome.clone(), self.answers.clone());
         let on_reply: OnReply = Box::new(move |reply| {
@@ -230,7 +237,7 @@ impl Model {
             answers.changed.notify_all();
         });
         self.session.submit(&mut frame, &[], pick, buffer, on_reply);
-        Answer { outcome, answers: self.answers.clone(), at }
+        RequestAnswer { outcome, answers: self.answers.clone(), at }
     }
 
     /// Calls the remote end.
@@ -255,7 +262,7 @@ impl Model {
 }
 
 /// Checks that a reply belongs to its request.
-fn own(reply: Result<Reply>, request: &Request, content: Option<u32>) -> Result<()> {
+fn own(reply: Result<RawReply>, request: &Request, content: Option<u32>) -> Result<()> {
     let reply = reply?;
     assert_eq!(decode_body::<Request>(&reply.body).as_ref(), Ok(request));
     let expected = content.map(|len| vec![len as u8; len as usize]);
@@ -264,13 +271,13 @@ fn own(reply: Result<Reply>, request: &Request, content: Option<u32>) -> Result<
 }
 
 /// The answer to a request, which may not have come yet.
-pub(super) struct Answer {
+pub(super) struct RequestAnswer {
     outcome: Arc<Mutex<Option<Result<()>>>>,
-    answers: Arc<Answers>,
+    answers: Arc<AnswerCounts>,
     at: usize,
 }
 
-impl Answer {
+impl RequestAnswer {
     pub(super) fn wait(self) -> Result<()> {
         let waiting = |counts: &mut Vec<u32>| counts[self.at] == 0;
         drop(self.answers.changed.wait_while(self.answers.counts.lock(), waiting));
@@ -290,7 +297,10 @@ impl Answer {
 }
 
 /// Starts a thread of a model.
-pub(super) fn start(model: &Arc<Model>, work: impl FnOnce(Arc<Model>) + Send + 'static) -> JoinHandle<()> {
+pub(super) fn start(
+    model: &Arc<SessionModel>,
+    work: impl FnOnce(Arc<SessionModel>) + Send + 'static,
+) -> JoinHandle<()> {
     let model = model.clone();
     thread::spawn(move || work(model))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use haul_core::sync::{Condvar, Mutex};
 
-use super::remote_end::{Model, in_many_orders, join, start};
+use super::remote_end::{SessionModel, in_many_orders, join, start};
 use crate::state::Pick;
 
 /// Longer than any test.
@@ -14,7 +14,7 @@ const NEVER: Duration = Duration::from_secs(1 << 30);
 #[test]
 fn shuttle_every_writer_gets_a_connection() {
     in_many_orders(|| {
-        let model = Model::new(true);
+        let model = SessionModel::new(true);
         let writers = [0, 1, 2].map(|_| {
             start(&model, |model| {
                 for _ in 0..2 {
@@ -35,7 +35,7 @@ fn shuttle_every_writer_gets_a_connection() {
 #[test]
 fn shuttle_a_waiting_writer_gets_a_connection_that_the_tuner_adds() {
     in_many_orders(|| {
-        let model = Model::new(true);
+        let model = SessionModel::new(true);
         let (_, slow) = model.connect_directly().unwrap();
         model.connect_directly().unwrap();
         model.session.set_active(1);
@@ -57,7 +57,7 @@ fn shuttle_a_waiting_writer_gets_a_connection_that_the_tuner_adds() {
 #[test]
 fn shuttle_the_supervisor_hears_of_the_end_of_the_run_and_of_the_session() {
     in_many_orders(|| {
-        let model = Model::new(true);
+        let model = SessionModel::new(true);
         let heard = Arc::new((Mutex::new(false), Condvar::new()));
         let tell = heard.clone();
         let supervisor = start(&model, move |model| {
@@ -78,7 +78,7 @@ fn shuttle_the_supervisor_hears_of_the_end_of_the_run_and_of_the_session() {
 #[test]
 fn shuttle_content_that_has_no_way_fails_and_the_rest_is_answered() {
     in_many_orders(|| {
-        let model = Model::new(false);
+        let model = SessionModel::new(false);
         model.connect().unwrap();
         let content = [Pick::Write(7), Pick::Read(9)]
             .map(|pick| start(&model, move |model| assert!(model.submit(pick).wait().is_err())));

@@ -11,11 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_core::{
-    Batch, Compress, Error, ErrorKind, HungOperation, PageReport, Result, Retry, Side, WriteDone,
+    Batch, Compress, Error, ErrorKind, HungOperation, Note, PageReport, Result, Retry, Side, WriteDone,
 };
-use haul_ssh::Note;
 use haul_wire::{
-    DirectAnswer, Granter, Kind, MAX_ADDRESSES, PairId, Reach, Request, Response, SessionId, encode, ticket,
+    DirectAnswer, FrameKind, Granter, MAX_ADDRESSES, PairId, Reach, Request, Response, SessionId, encode,
+    ticket,
 };
 
 use crate::config::{PeerConfig, Transport};
@@ -23,7 +23,7 @@ use crate::direct::{hosts_of, reach_of};
 use crate::gate::Gate;
 use crate::parts::{failed, fits};
 use crate::peer::{Peer, unexpected_answer};
-use crate::root::Root;
+use crate::root::RemoteRoot;
 use crate::session::Session;
 use crate::state::{OnReply, Pick};
 
@@ -39,10 +39,10 @@ const TICK: Duration = Duration::from_millis(250);
 /// The end of a source and the end of a sink.
 pub struct Broker {
     source: Arc<Peer>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedPair>,
 }
 
-struct Shared {
+struct SharedPair {
     /// `None`: both ends are in one remote process.
     number: Option<PairId>,
     from: Arc<Session>,
@@ -57,14 +57,14 @@ struct Shared {
     through_ssh: bool,
     note: Note,
     begun: Instant,
-    state: Mutex<State>,
+    state: Mutex<PairState>,
     changed: Condvar,
     /// Connections between the two.
     connections: AtomicU32,
 }
 
-struct State {
-    way: Way,
+struct PairState {
+    way: Introduction,
     /// How often the two have connected.
     times: u32,
     /// Fetches in flight.
@@ -73,7 +73,7 @@ struct State {
 }
 
 #[derive(Clone)]
-enum Way {
+enum Introduction {
     /// They are being introduced.
     Looking,
     /// They are connected.
@@ -104,8 +104,8 @@ impl Broker {
             return Err(system(std::io::ErrorKind::UnexpectedEof.into()));
         }
         let one = Arc::ptr_eq(from, to);
-        let way = if one { Way::Direct } else { Way::Looking };
-        let shared = Arc::new(Shared {
+        let way = if one { Introduction::Direct } else { Introduction::Looking };
+        let shared = Arc::new(SharedPair {
             number: (!one).then_some(number),
             from: from.session.clone(),
             to: to.session.clone(),
@@ -117,7 +117,7 @@ impl Broker {
             through_ssh: config.transport != Transport::Tls,
             note,
             begun: Instant::now(),
-            state: Mutex::new(State { way, times: 0, fetching: 0, ended: false }),
+            state: Mutex::new(PairState { way, times: 0, fetching: 0, ended: false }),
             changed: Condvar::new(),
             connections: AtomicU32::new(0),
         });
@@ -140,7 +140,7 @@ impl Broker {
     }
 
     /// Requests fetches from `source`.
-    pub(crate) fn fetcher(&self, source: Root) -> Fetcher {
+    pub(crate) fn fetcher(&self, source: RemoteRoot) -> Fetcher {
         Fetcher { shared: self.shared.clone(), source }
     }
 }
@@ -153,7 +153,7 @@ impl Drop for Broker {
 }
 
 /// Introduces the two, updates their rate limit, and introduces them again when they have lost their connections.
-fn keep(shared: &Weak<Shared>, number: PairId) {
+fn keep(shared: &Weak<SharedPair>, number: PairId) {
     let mut rate = None;
     let mut lost = 0;
     while let Some(pair) = shared.upgrade() {
@@ -162,7 +162,7 @@ fn keep(shared: &Weak<Shared>, number: PairId) {
             return;
         }
         match state.way.clone() {
-            Way::Looking => {
+            Introduction::Looking => {
                 drop(state);
                 rate = pair.to.pace.outbound.rate();
                 match pair.meet(number, rate) {
@@ -170,22 +170,22 @@ fn keep(shared: &Weak<Shared>, number: PairId) {
                     Err(reasons) => return pair.relay("they cannot connect to each other", &reasons),
                 }
             }
-            Way::Lost(why) if lost == AGAIN => {
+            Introduction::Lost(why) if lost == AGAIN => {
                 drop(state);
                 return pair.relay("they lose their connections", &[why]);
             }
-            Way::Lost(_) => {
+            Introduction::Lost(_) => {
                 lost += 1;
-                pair.turn(state, Way::Looking);
+                pair.turn(state, Introduction::Looking);
             }
-            Way::Direct => {
+            Introduction::Direct => {
                 drop(pair.changed.wait_timeout(state, TICK));
                 let wanted = pair.to.pace.outbound.rate();
                 if wanted != rate && ask(&pair.to, &Request::Rate { pair: number, rate: wanted }).is_ok() {
                     rate = wanted;
                 }
             }
-            Way::Relay => return,
+            Introduction::Relay => return,
         }
     }
 }
@@ -229,8 +229,8 @@ fn listen(end: &Session, request: &Request) -> std::result::Result<Reach, String
     }
 }
 
-impl Shared {
-    fn turn(&self, mut state: MutexGuard<'_, State>, way: Way) {
+impl SharedPair {
+    fn turn(&self, mut state: MutexGuard<'_, PairState>, way: Introduction) {
         state.way = way;
         drop(state);
         self.changed.notify_all();
@@ -275,7 +275,7 @@ impl Shared {
             return;
         }
         state.times += 1;
-        self.turn(state, Way::Direct);
+        self.turn(state, Introduction::Direct);
         let (a, b) = (self.from.dialer.name(), self.to.dialer.name());
         (self.note)(&format!("content goes from {a} to {b} directly, over TLS connections {how}"));
         self.explain(other_way.as_slice());
@@ -292,7 +292,7 @@ impl Shared {
         if state.ended {
             return;
         }
-        self.turn(state, Way::Relay);
+        self.turn(state, Introduction::Relay);
         let (a, b) = (self.from.dialer.name(), self.to.dialer.name());
         (self.note)(&format!("content from {a} to {b} passes through this machine: {cause}"));
         self.explain(reasons);
@@ -302,8 +302,8 @@ impl Shared {
     /// A fetch that began after the two had connected for the nth time reports that they lost their connections.
     fn lost(&self, times: u32, error: &Error) {
         let state = self.state.lock();
-        if state.times == times && matches!(state.way, Way::Direct) && self.number.is_some() {
-            self.turn(state, Way::Lost(error.cause().to_owned()));
+        if state.times == times && matches!(state.way, Introduction::Direct) && self.number.is_some() {
+            self.turn(state, Introduction::Lost(error.cause().to_owned()));
         }
     }
 
@@ -312,16 +312,18 @@ impl Shared {
         let mut state = self.state.lock();
         loop {
             match state.way {
-                Way::Direct if state.fetching < AHEAD => {
+                Introduction::Direct if state.fetching < AHEAD => {
                     state.fetching += 1;
                     return Some(state.times);
                 }
-                Way::Direct => {}
-                Way::Looking | Way::Lost(_) if self.through_ssh && self.begun.elapsed() > FIND => {
+                Introduction::Direct => {}
+                Introduction::Looking | Introduction::Lost(_)
+                    if self.through_ssh && self.begun.elapsed() > FIND =>
+                {
                     return None;
                 }
-                Way::Looking | Way::Lost(_) => {}
-                Way::Relay => return None,
+                Introduction::Looking | Introduction::Lost(_) => {}
+                Introduction::Relay => return None,
             }
             if state.ended {
                 return None;
@@ -347,14 +349,14 @@ impl Shared {
 
 /// Asks the remote end of a sink to fetch its content from a source.
 pub(crate) struct Fetcher {
-    shared: Arc<Shared>,
-    source: Root,
+    shared: Arc<SharedPair>,
+    source: RemoteRoot,
 }
 
 impl Fetcher {
     /// The number of connections between the two; `None` if content is relayed.
     pub(crate) fn streams(&self) -> Option<u32> {
-        let direct = matches!(self.shared.state.lock().way, Way::Direct);
+        let direct = matches!(self.shared.state.lock().way, Introduction::Direct);
         direct.then(|| self.shared.connections.load(Ordering::Relaxed))
     }
 
@@ -377,7 +379,7 @@ impl Fetcher {
     }
 
     /// As [`haul_core::Sink::fetch`].
-    pub(crate) fn fetch(&self, sink: &Root, batch: &Arc<Batch>, done: WriteDone) -> Option<WriteDone> {
+    pub(crate) fn fetch(&self, sink: &RemoteRoot, batch: &Arc<Batch>, done: WriteDone) -> Option<WriteDone> {
         let shared = &self.shared;
         let request = self.request(sink, batch);
         // A batch that is too large for a frame is sent in parts, for which content has to be relayed.
@@ -422,7 +424,7 @@ impl Fetcher {
         None
     }
 
-    fn request(&self, sink: &Root, batch: &Arc<Batch>) -> Option<Vec<u8>> {
+    fn request(&self, sink: &RemoteRoot, batch: &Arc<Batch>) -> Option<Vec<u8>> {
         if !fits(batch) {
             return None;
         }
@@ -435,6 +437,6 @@ impl Fetcher {
             compress: shared.compress,
             ticket: ticket::make(&shared.secret, self.source.id, batch).ok()?,
         };
-        encode(Kind::Request, 0, &request, 0).ok()
+        encode(FrameKind::Request, 0, &request, 0).ok()
     }
 }

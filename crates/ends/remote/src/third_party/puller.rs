@@ -11,7 +11,7 @@ use haul_core::{
     Batch, BatchData, BufferPool, Compress, Error, ErrorKind, Pace, PageHashes, Result, Side, Traffic,
 };
 use haul_ssh::dial::Dial;
-use haul_transport::{Credentials, Ports};
+use haul_transport::{ConnectionKeys, Ports};
 use haul_wire::ticket::Ticket;
 use haul_wire::{Granter, Hello, Reach, Request, RootId};
 
@@ -33,7 +33,7 @@ impl ExpectedGranter {
         address: IpAddr,
         ports: Option<Ports>,
         from: &[IpAddr],
-        credentials: Credentials,
+        credentials: ConnectionKeys,
         name: String,
     ) -> std::io::Result<Self> {
         Ok(Self(Arc::new(Back::listen(address, ports, from, credentials, name)?)))
@@ -89,7 +89,7 @@ impl Puller {
     pub fn connect(
         with: &Granter,
         at: &Reach,
-        credentials: Credentials,
+        credentials: ConnectionKeys,
         pool: &BufferPool,
         max_memory: u64,
     ) -> Result<Self> {
@@ -109,7 +109,7 @@ impl Puller {
     pub fn expected(
         with: &Granter,
         expected: ExpectedGranter,
-        credentials: &Credentials,
+        credentials: &ConnectionKeys,
         pool: &BufferPool,
         max_memory: u64,
     ) -> Result<Self> {

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use haul_core::{ErrorKind, Retry};
-use haul_ssh::dial::Trouble;
+use haul_ssh::dial::AfterRefusal;
 
-use super::server::Server;
-use crate::packet::Request;
+use super::server::TestServer;
+use crate::packet::SftpRequest;
 use crate::pipeline::Pipeline;
 
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
@@ -19,7 +19,7 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[test]
 fn the_greeting_learns_extensions_limits_and_the_home_directory() {
-    let server = Server::default();
+    let server = TestServer::default();
     let pool = server.pool(1).unwrap();
     let known = pool.server().unwrap();
     assert!(known.posix_rename && known.hardlink && known.fsync && known.lsetstat && known.statvfs);
@@ -33,7 +33,7 @@ fn the_greeting_learns_extensions_limits_and_the_home_directory() {
 
 #[test]
 fn a_server_without_extensions_gets_plain_limits() {
-    let server = Server::default();
+    let server = TestServer::default();
     server.world().extensions.clear();
     let known = server.pool(1).unwrap().server().unwrap();
     assert!(!known.posix_rename && !known.limits);
@@ -42,7 +42,7 @@ fn a_server_without_extensions_gets_plain_limits() {
 
 #[test]
 fn work_for_more_opens_as_many_connections_as_were_asked_for() {
-    let server = Server::default();
+    let server = TestServer::default();
     let pool = server.pool(3).unwrap();
     assert_eq!(pool.streams(), 1);
     pool.want();
@@ -52,9 +52,9 @@ fn work_for_more_opens_as_many_connections_as_were_asked_for() {
 
 #[test]
 fn a_refused_login_keeps_the_connections_that_are_up() {
-    let server = Server::default();
+    let server = TestServer::default();
     let pool = server.pool(4).unwrap();
-    server.world().refuses = Some(Trouble::Login);
+    server.world().refuses = Some(AfterRefusal::Login);
     pool.want();
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(pool.streams(), 1);
@@ -63,20 +63,20 @@ fn a_refused_login_keeps_the_connections_that_are_up() {
 
 #[test]
 fn a_first_refusal_is_the_error_of_the_session() {
-    let server = Server::default();
-    server.world().refuses = Some(Trouble::Fatal);
+    let server = TestServer::default();
+    server.world().refuses = Some(AfterRefusal::Fatal);
     let error = server.pool(1).err().unwrap();
     assert_eq!((error.kind(), error.cause()), (ErrorKind::Unreachable, "refused"));
 }
 
 #[test]
 fn a_request_on_a_lost_connection_is_made_again_on_the_next_one() {
-    let server = Server::default();
+    let server = TestServer::default();
     let pool = server.pool(1).unwrap();
     server.world().cut_after = Some(0);
     let attrs = pool.on_one(|conn| {
         let mut pipeline = Pipeline::new(conn);
-        pipeline.ask(&Request::Lstat { path: b"/home" });
+        pipeline.ask(&SftpRequest::Lstat { path: b"/home" });
         pipeline.next_reply().attrs().map_err(|_| crate::reply::lost("db1", "cut"))
     });
     assert!(attrs.is_ok());
@@ -85,14 +85,14 @@ fn a_request_on_a_lost_connection_is_made_again_on_the_next_one() {
 
 #[test]
 fn when_nobody_can_log_in_again_every_request_fails_for_good() {
-    let server = Server::default();
+    let server = TestServer::default();
     let pool = server.pool(1).unwrap();
     let mut world = server.world();
-    (world.refuses, world.cut_after) = (Some(Trouble::Login), Some(0));
+    (world.refuses, world.cut_after) = (Some(AfterRefusal::Login), Some(0));
     drop(world);
     let lost = pool.on_one(|conn| {
         let mut pipeline = Pipeline::new(conn);
-        pipeline.ask(&Request::Lstat { path: b"/home" });
+        pipeline.ask(&SftpRequest::Lstat { path: b"/home" });
         pipeline.next_reply().attrs().map_err(|_| crate::reply::lost("db1", "cut"))
     });
     assert_eq!(lost.err().unwrap().retry(), Retry::Never);
@@ -100,14 +100,14 @@ fn when_nobody_can_log_in_again_every_request_fails_for_good() {
 
 #[test]
 fn replies_come_in_the_order_of_the_requests() {
-    let server = Server::default();
+    let server = TestServer::default();
     server.world().put("/home/a", b"abc");
     let pool = server.pool(1).unwrap();
     let conn = pool.pick().unwrap();
     let mut pipeline = Pipeline::new(&conn);
     for number in 0..2000 {
         let path: &[u8] = if number % 3 == 0 { b"/home/a" } else { b"/home/none" };
-        pipeline.ask(&Request::Lstat { path });
+        pipeline.ask(&SftpRequest::Lstat { path });
     }
     assert_eq!(pipeline.sent(), 2000);
     for number in 0..2000 {
@@ -121,7 +121,7 @@ fn replies_come_in_the_order_of_the_requests() {
 
 #[test]
 fn handles_are_waited_for_and_given_back() {
-    let server = Server::default();
+    let server = TestServer::default();
     let pool = server.pool(1).unwrap();
     let conn = pool.pick().unwrap();
     assert_eq!(conn.files_at_once(), 16);

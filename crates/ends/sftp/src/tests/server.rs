@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use haul_core::sync::Mutex;
 use haul_core::{BufferPool, Error, ErrorKind, Ops, Side};
-use haul_ssh::dial::{Dial, Helper, Link, Refused, Trouble, Way};
+use haul_ssh::dial::{AfterRefusal, Dial, DialPurpose, DialRefused, DialedLink, Helper};
 use haul_ssh::{OpenPipes, Pipes};
 
 use crate::packet::{Attrs, EOF, FAILURE, NO_SUCH_FILE, OK, OP_UNSUPPORTED};
@@ -28,15 +28,15 @@ pub(super) const ALL: [&str; 6] = [
 ];
 
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(super) struct ServerNode {
     pub(super) attrs: Attrs,
     /// Content of a file, or the target of a link.
     pub(super) data: Vec<u8>,
 }
 
 /// The entries that the server holds, and how it behaves.
-pub(super) struct World {
-    pub(super) nodes: BTreeMap<Vec<u8>, Node>,
+pub(super) struct ServerWorld {
+    pub(super) nodes: BTreeMap<Vec<u8>, ServerNode>,
     pub(super) extensions: Vec<&'static str>,
     /// Requests by their kind (0 for an extension) and a part of their path that fail with this code.
     pub(super) refused: Vec<(u8, &'static str, u32)>,
@@ -49,12 +49,12 @@ pub(super) struct World {
     pub(super) free: u64,
     /// Connections that were opened, and whether more are refused.
     pub(super) opened: u32,
-    pub(super) refuses: Option<Trouble>,
+    pub(super) refuses: Option<AfterRefusal>,
     /// The kinds of all requests, in their order.
     pub(super) log: Vec<u8>,
 }
 
-impl Default for World {
+impl Default for ServerWorld {
     fn default() -> Self {
         let mut nodes = BTreeMap::new();
         nodes.insert(b"/".to_vec(), dir());
@@ -78,22 +78,22 @@ fn attrs(mode: u32, size: u64) -> Attrs {
     Attrs { size: Some(size), owner: Some((1, 1)), mode: Some(mode), times: Some((5, 5)) }
 }
 
-fn dir() -> Node {
-    Node { attrs: attrs(DIR | 0o755, 0), data: Vec::new() }
+fn dir() -> ServerNode {
+    ServerNode { attrs: attrs(DIR | 0o755, 0), data: Vec::new() }
 }
 
-impl World {
+impl ServerWorld {
     pub(super) fn put_dir(&mut self, path: &str) {
         self.nodes.insert(path.as_bytes().to_vec(), dir());
     }
 
     pub(super) fn put(&mut self, path: &str, data: &[u8]) {
-        let node = Node { attrs: attrs(FILE | 0o644, data.len() as u64), data: data.to_vec() };
+        let node = ServerNode { attrs: attrs(FILE | 0o644, data.len() as u64), data: data.to_vec() };
         self.nodes.insert(path.as_bytes().to_vec(), node);
     }
 
     pub(super) fn put_link(&mut self, path: &str, target: &str) {
-        let node = Node { attrs: attrs(LINK | 0o777, 0), data: target.as_bytes().to_vec() };
+        let node = ServerNode { attrs: attrs(LINK | 0o777, 0), data: target.as_bytes().to_vec() };
         self.nodes.insert(path.as_bytes().to_vec(), node);
     }
 
@@ -114,7 +114,7 @@ impl World {
 
 /// Opens connections to the server.
 #[derive(Clone, Default)]
-pub(super) struct Server(pub(super) Arc<Mutex<World>>);
+pub(super) struct TestServer(pub(super) Arc<Mutex<ServerWorld>>);
 
 struct Cut(UnixStream);
 
@@ -129,15 +129,15 @@ impl Helper for Cut {
         String::new()
     }
 
-    fn explain(&self) -> Option<Refused> {
+    fn explain(&self) -> Option<DialRefused> {
         None
     }
 }
 
-impl Dial for Server {
-    fn dial(&self, _: Way) -> Result<Link, Refused> {
+impl Dial for TestServer {
+    fn dial(&self, _: DialPurpose) -> Result<DialedLink, DialRefused> {
         let error = Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "not in this test");
-        Err(Refused { trouble: Trouble::Fatal, error })
+        Err(DialRefused { trouble: AfterRefusal::Fatal, error })
     }
 
     fn name(&self) -> String {
@@ -145,12 +145,12 @@ impl Dial for Server {
     }
 }
 
-impl OpenPipes for Server {
-    fn start(&self, _: Way) -> Result<Pipes, Refused> {
+impl OpenPipes for TestServer {
+    fn start(&self, _: DialPurpose) -> Result<Pipes, DialRefused> {
         let mut world = self.0.lock();
         if let Some(trouble) = world.refuses {
             let error = Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", "refused");
-            return Err(Refused { trouble, error });
+            return Err(DialRefused { trouble, error });
         }
         world.opened += 1;
         drop(world);
@@ -162,8 +162,8 @@ impl OpenPipes for Server {
     }
 }
 
-impl Server {
-    pub(super) fn world(&self) -> haul_core::sync::MutexGuard<'_, World> {
+impl TestServer {
+    pub(super) fn world(&self) -> haul_core::sync::MutexGuard<'_, ServerWorld> {
         self.0.lock()
     }
 
@@ -198,7 +198,7 @@ impl<'a> Fields<'a> {
         head
     }
 
-    fn attrs_onto(&mut self, node: &mut Node) {
+    fn attrs_onto(&mut self, node: &mut ServerNode) {
         let flags = self.u32();
         if flags & 1 != 0 {
             let size = self.u64();
@@ -237,10 +237,10 @@ fn status(code: u32) -> (u8, Vec<u8>) {
 }
 
 /// The open handles of one connection: the path, and the names that a listing has left.
-type Handles = HashMap<Vec<u8>, (Vec<u8>, Vec<Vec<u8>>)>;
+type OpenHandles = HashMap<Vec<u8>, (Vec<u8>, Vec<Vec<u8>>)>;
 
-fn serve(world: &Mutex<World>, mut stream: UnixStream) {
-    let mut handles = Handles::new();
+fn serve(world: &Mutex<ServerWorld>, mut stream: UnixStream) {
+    let mut handles = OpenHandles::new();
     let mut next = 0_u32;
     loop {
         let mut len = [0; 4];
@@ -277,7 +277,13 @@ fn serve(world: &Mutex<World>, mut stream: UnixStream) {
     }
 }
 
-fn handle(world: &mut World, handles: &mut Handles, next: &mut u32, kind: u8, body: &[u8]) -> (u8, Vec<u8>) {
+fn handle(
+    world: &mut ServerWorld,
+    handles: &mut OpenHandles,
+    next: &mut u32,
+    kind: u8,
+    body: &[u8],
+) -> (u8, Vec<u8>) {
     let mut fields = Fields(body);
     if kind == 200 {
         return extended(world, handles, &mut fields);
@@ -302,7 +308,7 @@ fn handle(world: &mut World, handles: &mut Handles, next: &mut u32, kind: u8, bo
             if is_dir || exists && flags & 0x20 != 0 {
                 return status(FAILURE);
             }
-            let new = Node { attrs: attrs(FILE | 0o600, 0), data: Vec::new() };
+            let new = ServerNode { attrs: attrs(FILE | 0o600, 0), data: Vec::new() };
             world.nodes.entry(path.clone()).or_insert(new);
             open(handles, next, path, Vec::new())
         }
@@ -385,7 +391,7 @@ fn handle(world: &mut World, handles: &mut Handles, next: &mut u32, kind: u8, bo
         }
         20 => {
             let at = fields.string().to_vec();
-            let node = Node { attrs: attrs(LINK | 0o777, 0), data: path };
+            let node = ServerNode { attrs: attrs(LINK | 0o777, 0), data: path };
             world.nodes.insert(at, node);
             status(OK)
         }
@@ -399,14 +405,14 @@ fn parent_of(path: &[u8]) -> Vec<u8> {
     if path == b"/" { b"/".to_vec() } else { [path, b"/"].concat() }
 }
 
-fn open(handles: &mut Handles, next: &mut u32, path: Vec<u8>, names: Vec<Vec<u8>>) -> (u8, Vec<u8>) {
+fn open(handles: &mut OpenHandles, next: &mut u32, path: Vec<u8>, names: Vec<Vec<u8>>) -> (u8, Vec<u8>) {
     *next += 1;
     let handle = next.to_be_bytes().to_vec();
     handles.insert(handle.clone(), (path, names));
     (102, string(&handle))
 }
 
-fn rename(world: &mut World, from: &[u8], to: &[u8], replaces: bool) -> (u8, Vec<u8>) {
+fn rename(world: &mut ServerWorld, from: &[u8], to: &[u8], replaces: bool) -> (u8, Vec<u8>) {
     if world.nodes.contains_key(to) && !replaces {
         return status(FAILURE);
     }
@@ -419,7 +425,7 @@ fn rename(world: &mut World, from: &[u8], to: &[u8], replaces: bool) -> (u8, Vec
     }
 }
 
-fn extended(world: &mut World, handles: &Handles, fields: &mut Fields<'_>) -> (u8, Vec<u8>) {
+fn extended(world: &mut ServerWorld, handles: &OpenHandles, fields: &mut Fields<'_>) -> (u8, Vec<u8>) {
     let name = String::from_utf8_lossy(fields.string()).into_owned();
     if let Some((_, _, code)) = world.refused.iter().find(|(of, part, _)| *of == 0 && name.contains(part)) {
         return status(*code);

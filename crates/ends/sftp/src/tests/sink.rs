@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use haul_core::journal::{HEADER_LEN, RECORD_LEN};
 use haul_core::{
-    Answer, Changes, EntryKind, ErrorKind, HardLink, Left, Outcome, SLICE_LEN, Sink, SinkOptions,
+    Answer, Changes, EntryKind, ErrorKind, HardLink, Outcome, SLICE_LEN, Sink, SinkOptions, SkipReason,
 };
 
-use super::server::Server;
+use super::server::TestServer;
 use super::{bytes_of, data_of, entry, file, offer, options, path, sink, write};
 use crate::packet::{FAILURE, PERMISSION_DENIED};
 
@@ -26,7 +26,7 @@ fn committed(outcomes: &[haul_core::Result<Outcome>]) -> bool {
 
 /// A sink that has taken the first slice of a large file.
 fn with_first_slice(
-    server: &Server,
+    server: &TestServer,
     options: &SinkOptions,
     large: &Arc<haul_core::Entry>,
     bytes: &[u8],
@@ -40,7 +40,7 @@ fn with_first_slice(
 #[test]
 fn a_small_file_is_staged_renamed_and_up_to_date_afterwards() {
     for extensions in [super::server::ALL.to_vec(), Vec::new()] {
-        let server = Server::default();
+        let server = TestServer::default();
         server.world().extensions = extensions;
         let sink = sink(&server.session(1), &options());
         let root = entry("", EntryKind::Dir, 0);
@@ -62,7 +62,7 @@ fn a_small_file_is_staged_renamed_and_up_to_date_afterwards() {
 
 #[test]
 fn options_decide_which_files_are_skipped() {
-    let server = Server::default();
+    let server = TestServer::default();
     server.world().put_dir("/home/dst");
     server.world().put("/home/dst/a", b"other!");
     let session = server.session(1);
@@ -71,13 +71,16 @@ fn options_decide_which_files_are_skipped() {
     let plain = options();
     assert!(is_need(&with(&plain)));
     let skipped = with(&SinkOptions { ignore_existing: true, ..plain.clone() });
-    assert!(matches!(skipped, Ok(Answer::Left(Left::Exists))));
+    assert!(matches!(skipped, Ok(Answer::Left(SkipReason::Exists))));
     let new = file("new", b"x");
     let existing = SinkOptions { existing: true, ..plain.clone() };
-    assert!(matches!(answers(&*sink(&session, &existing), &[&new])[..], [Ok(Answer::Left(Left::Missing))]));
+    assert!(matches!(
+        answers(&*sink(&session, &existing), &[&new])[..],
+        [Ok(Answer::Left(SkipReason::Missing))]
+    ));
     let fifo = entry("fifo", EntryKind::Fifo, 0);
     let left = answers(&*sink(&session, &plain), &[&fifo]);
-    assert!(matches!(left[..], [Ok(Answer::Left(Left::Unsupported))]));
+    assert!(matches!(left[..], [Ok(Answer::Left(SkipReason::Unsupported))]));
     let dry = SinkOptions { dry_run: true, ..plain };
     assert!(is_need(&with(&dry)));
     assert_eq!(server.world().data("/home/dst/a"), Some(&b"other!"[..]));
@@ -85,7 +88,7 @@ fn options_decide_which_files_are_skipped() {
 
 #[test]
 fn a_directory_in_the_way_is_replaced_only_when_it_is_empty() {
-    let server = Server::default();
+    let server = TestServer::default();
     for name in ["/home/dst", "/home/dst/empty", "/home/dst/full"] {
         server.world().put_dir(name);
     }
@@ -99,7 +102,7 @@ fn a_directory_in_the_way_is_replaced_only_when_it_is_empty() {
 
 #[test]
 fn links_are_made_replaced_and_recognised() {
-    let server = Server::default();
+    let server = TestServer::default();
     server.world().put_dir("/home/dst");
     let sink = sink(&server.session(1), &options());
     let to = |target: &str| entry("l", EntryKind::Symlink(target.as_bytes().to_vec()), 0);
@@ -111,7 +114,7 @@ fn links_are_made_replaced_and_recognised() {
 
 #[test]
 fn hard_links_are_made_where_the_server_can() {
-    let server = Server::default();
+    let server = TestServer::default();
     server.world().put_dir("/home/dst");
     server.world().put("/home/dst/a", b"a");
     let first = sink(&server.session(1), &options());
@@ -130,7 +133,7 @@ fn hard_links_are_made_where_the_server_can() {
 
 #[test]
 fn removal_takes_files_and_empty_directories() {
-    let server = Server::default();
+    let server = TestServer::default();
     server.world().put_dir("/home/dst");
     server.world().put_dir("/home/dst/d");
     server.world().put("/home/dst/a", b"a");
@@ -144,7 +147,7 @@ fn removal_takes_files_and_empty_directories() {
 
 #[test]
 fn a_directory_that_is_not_removed_is_not_empty_only_if_it_has_entries() {
-    let server = Server::default();
+    let server = TestServer::default();
     for name in ["/home/dst", "/home/dst/full", "/home/dst/busy", "/home/dst/busy/inner", "/home/dst/locked"]
     {
         server.world().put_dir(name);
@@ -161,7 +164,7 @@ fn a_directory_that_is_not_removed_is_not_empty_only_if_it_has_entries() {
 
 #[test]
 fn content_that_does_not_match_its_proof_is_not_written() {
-    let server = Server::default();
+    let server = TestServer::default();
     server.world().put_dir("/home/dst");
     let sink = sink(&server.session(1), &options());
     let a = file("a", b"hello");
@@ -176,7 +179,7 @@ fn content_that_does_not_match_its_proof_is_not_written() {
 #[test]
 fn verification_reads_back_the_written_bytes() {
     for corrupts in [false, true] {
-        let server = Server::default();
+        let server = TestServer::default();
         server.world().put_dir("/home/dst");
         let sink = sink(&server.session(1), &SinkOptions { verify_disk: true, ..options() });
         let a = file("a", b"hello");
@@ -190,7 +193,7 @@ fn verification_reads_back_the_written_bytes() {
 
 #[test]
 fn a_full_disk_has_an_error_kind_of_its_own() {
-    let server = Server::default();
+    let server = TestServer::default();
     server.world().put_dir("/home/dst");
     let sink = sink(&server.session(1), &options());
     let a = file("a", b"hello");
@@ -204,7 +207,7 @@ fn a_full_disk_has_an_error_kind_of_its_own() {
 
 #[test]
 fn metadata_that_the_server_refuses_becomes_a_warning() {
-    let server = Server::default();
+    let server = TestServer::default();
     server.world().put_dir("/home/dst");
     let sink = sink(&server.session(1), &options());
     let a = file("a", b"hello");
@@ -218,7 +221,7 @@ const LARGE: usize = 3 * SLICE_LEN as usize - 1000;
 
 #[test]
 fn a_large_file_is_renamed_with_its_last_slice() {
-    let server = Server::default();
+    let server = TestServer::default();
     server.world().put_dir("/home/dst");
     let sink = sink(&server.session(1), &SinkOptions { verify_disk: true, ..options() });
     let bytes = bytes_of(LARGE);
@@ -238,7 +241,7 @@ fn a_large_file_is_renamed_with_its_last_slice() {
 #[test]
 fn a_later_run_resumes_at_the_journal() {
     for verify_disk in [false, true] {
-        let server = Server::default();
+        let server = TestServer::default();
         server.world().put_dir("/home/dst");
         let bytes = bytes_of(LARGE);
         let large = file("large", &bytes);
@@ -265,7 +268,7 @@ fn a_later_run_resumes_at_the_journal() {
 
 #[test]
 fn reading_back_may_get_short_answers() {
-    let server = Server::default();
+    let server = TestServer::default();
     server.world().put_dir("/home/dst");
     let bytes = bytes_of(LARGE);
     let (small, large) = (file("small", b"hello"), file("large", &bytes));
@@ -288,7 +291,7 @@ fn reading_back_may_get_short_answers() {
 
 #[test]
 fn a_damaged_staged_file_is_written_from_the_start() {
-    let server = Server::default();
+    let server = TestServer::default();
     server.world().put_dir("/home/dst");
     let bytes = bytes_of(LARGE);
     let large = file("large", &bytes);
@@ -302,7 +305,7 @@ fn a_damaged_staged_file_is_written_from_the_start() {
 
 #[test]
 fn a_large_file_whose_staged_file_is_taken_away_fails_with_a_hint() {
-    let server = Server::default();
+    let server = TestServer::default();
     server.world().put_dir("/home/dst");
     let bytes = bytes_of(LARGE);
     let large = file("large", &bytes);
@@ -315,7 +318,7 @@ fn a_large_file_whose_staged_file_is_taken_away_fails_with_a_hint() {
 
 #[test]
 fn discarded_files_leave_nothing() {
-    let server = Server::default();
+    let server = TestServer::default();
     server.world().put_dir("/home/dst");
     let bytes = bytes_of(LARGE);
     let large = file("large", &bytes);
@@ -330,7 +333,7 @@ fn journals_are_written_and_closed_when_the_sink_ends_or_discards_the_file() {
     const OPEN: u8 = 3;
     const CLOSE: u8 = 4;
     for discards in [false, true] {
-        let server = Server::default();
+        let server = TestServer::default();
         server.world().put_dir("/home/dst");
         let bytes = bytes_of(LARGE);
         let large = file("large", &bytes);
@@ -351,7 +354,7 @@ fn journals_are_written_and_closed_when_the_sink_ends_or_discards_the_file() {
 
 #[test]
 fn a_locked_directory_is_opened_for_its_owner() {
-    let server = Server::default();
+    let server = TestServer::default();
     server.world().put_dir("/home/dst");
     server.world().put_dir("/home/dst/d");
     let sink = sink(&server.session(1), &options());
@@ -370,7 +373,7 @@ fn a_locked_directory_is_opened_for_its_owner() {
 #[test]
 fn a_batch_survives_a_cut_at_every_request() {
     for cut in 0..14 {
-        let server = Server::default();
+        let server = TestServer::default();
         server.world().put_dir("/home/dst");
         let sink = sink(&server.session(1), &options());
         let a = file("a", b"hello");

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use haul_core::sync::Mutex;
 use haul_core::{Batch, EntryKind, ErrorKind, RelPath, ScanOptions, Slice, Source};
 
-use super::server::Server;
+use super::server::TestServer;
 use super::{bytes_of, path, place};
 use crate::packet::{FAILURE, PERMISSION_DENIED};
 
-fn source(server: &Server) -> Arc<dyn Source> {
+fn source(server: &TestServer) -> Arc<dyn Source> {
     server.session(2).open_source(&place("/home/src"), haul_core::Links::Kept).unwrap()
 }
 
-fn world() -> Server {
-    let server = Server::default();
+fn world() -> TestServer {
+    let server = TestServer::default();
     let mut world = server.world();
     world.put_dir("/home/src");
     world.put_dir("/home/src/d");

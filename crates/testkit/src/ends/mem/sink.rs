@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use haul_core::entry::Xattr;
-use haul_core::policy::{self, Existing, Kind, Verdict, decide};
+use haul_core::policy::{self, Existing, ExistingKind, Verdict, decide};
 use haul_core::sync::Mutex;
 use haul_core::{
     Answer, BatchData, Changes, Digest, Entry, EntryKind, Error, ErrorKind, FileTree, FinishReport, HardLink,
-    Left, Offer, Outcome, Preserve, RelPath, Result, SLICE_LEN, Side, Sink, SinkCaps, SinkOptions, Slice,
-    SliceData, Timestamp, WriteDone,
+    Offer, Outcome, Preserve, RelPath, Result, SLICE_LEN, Side, Sink, SinkCaps, SinkOptions, SkipReason,
+    Slice, SliceData, Timestamp, WriteDone,
 };
 
-use super::staged::{Growth, Staged};
-use super::tree::{MemTree, State};
+use super::staged::{GrowingStream, StagedSlices};
+use super::tree::{MemTree, MemTreeState};
 
 /// A [`MemTree`] as a sink.
 pub struct MemSink {
@@ -67,8 +67,8 @@ struct MemEntry<'a> {
 }
 
 impl Existing for MemEntry<'_> {
-    fn kind(&self) -> Option<Kind> {
-        Some(Kind::from(&self.entry.kind))
+    fn kind(&self) -> Option<ExistingKind> {
+        Some(ExistingKind::from(&self.entry.kind))
     }
 
     fn size(&self) -> Option<u64> {
@@ -100,7 +100,7 @@ impl MemSink {
         Self { tree: Arc::clone(tree), options: options.clone(), dirs: Mutex::default(), run }
     }
 
-    fn verdict(&self, state: &State, offer: &Offer) -> Verdict {
+    fn verdict(&self, state: &MemTreeState, offer: &Offer) -> Verdict {
         let now = state.entry(&offer.entry.path);
         let there = now.as_ref().map(|entry| MemEntry { entry, options: &self.options });
         match decide(&self.options, offer, there.as_ref()) {
@@ -116,7 +116,7 @@ impl MemSink {
     }
 
     /// Whether a parent of `path` is no directory.
-    fn is_below_file(state: &State, path: &RelPath) -> bool {
+    fn is_below_file(state: &MemTreeState, path: &RelPath) -> bool {
         let mut above = path.parent();
         while let Some(dir) = above {
             above = dir.parent();
@@ -127,11 +127,11 @@ impl MemSink {
         false
     }
 
-    fn answer(&self, state: &mut State, offer: &Offer) -> Result<Answer> {
+    fn answer(&self, state: &mut MemTreeState, offer: &Offer) -> Result<Answer> {
         let entry = &offer.entry;
         entry.check_growing().map_err(|why| fault(ErrorKind::Unsupported, "make", &entry.path, why))?;
         if self.options.ignore_existing && Self::is_below_file(state, &entry.path) {
-            return Ok(Answer::Left(Left::Exists));
+            return Ok(Answer::Left(SkipReason::Exists));
         }
         let verdict = self.verdict(state, offer);
         let changes = match verdict {
@@ -156,7 +156,7 @@ impl MemSink {
     }
 
     /// How the entry at the place of `entry` differs from it.
-    fn changes(&self, state: &State, entry: &Entry, verdict: &Verdict) -> Changes {
+    fn changes(&self, state: &MemTreeState, entry: &Entry, verdict: &Verdict) -> Changes {
         let now = state.entry(&entry.path);
         let there = now.as_ref().map(|entry| MemEntry { entry, options: &self.options });
         policy::changes(&self.options, entry, there.as_ref(), verdict, || {
@@ -166,7 +166,7 @@ impl MemSink {
     }
 
     /// Removes an empty directory in the place of something else.
-    fn clear(&self, state: &mut State, path: &RelPath) -> Result<()> {
+    fn clear(&self, state: &mut MemTreeState, path: &RelPath) -> Result<()> {
         if state.get(path).is_some_and(|inode| inode.entry.is_dir()) {
             if state.has_children(path) {
                 return Err(Error::not_empty(Side::Destination).on(path.as_bytes()));
@@ -178,7 +178,7 @@ impl MemSink {
         Ok(())
     }
 
-    fn same(&self, state: &mut State, entry: &Arc<Entry>) -> Answer {
+    fn same(&self, state: &mut MemTreeState, entry: &Arc<Entry>) -> Answer {
         self.later(entry);
         let Some(there) = state.get_mut(&entry.path) else { return Answer::Same };
         let wanted = taken_over(entry, Some(&there.entry), &self.options.preserve);
@@ -223,12 +223,12 @@ impl MemSink {
         }
         let mut state = self.tree.state();
         let identity = entry.identity();
-        let new = || Staged {
+        let new = || StagedSlices {
             identity,
             tree: FileTree::new(entry.len),
             bytes: if entry.is_stream() { Vec::new() } else { vec![0; entry.len as usize] },
             allocated: 0,
-            growth: Growth::default(),
+            growth: GrowingStream::default(),
         };
         let staged = state.staged.entry(entry.path.clone()).or_insert_with(new);
         if staged.identity != identity {
@@ -259,7 +259,7 @@ impl MemSink {
     }
 
     /// Renames a complete file into place.
-    fn commit(&self, state: &mut State, entry: &Entry) -> Result<()> {
+    fn commit(&self, state: &mut MemTreeState, entry: &Entry) -> Result<()> {
         self.clear(state, &entry.path)?;
         let Some(staged) = state.staged.remove(&entry.path) else { return Ok(()) };
         state.make_parents(&entry.path);
@@ -280,8 +280,8 @@ impl MemSink {
         };
         match state.names.get(path).copied() {
             Some(there) if there == to => return Ok(Answer::Same),
-            Some(_) if self.options.ignore_existing => return Ok(Answer::Left(Left::Exists)),
-            None if self.options.existing => return Ok(Answer::Left(Left::Missing)),
+            Some(_) if self.options.ignore_existing => return Ok(Answer::Left(SkipReason::Exists)),
+            None if self.options.existing => return Ok(Answer::Left(SkipReason::Missing)),
             _ => {}
         }
         let changes = self.changes(state, &link.entry, &Verdict::Differs);

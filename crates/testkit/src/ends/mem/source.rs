@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use haul_core::digest::{SLICE_LEN, SliceHasher};
-use haul_core::filter::{Above, DirRules, Filter, look_above};
+use haul_core::filter::{DirRules, Filter, RulesAbove, look_above};
 use haul_core::report::Failure;
 use haul_core::source::{ScanVisit, changed_since_copied};
 use haul_core::{
@@ -13,7 +13,7 @@ use haul_core::{
     ScanOptions, Side, Slice, SliceData, Source, SourceCaps,
 };
 
-use super::tree::{MemTree, State};
+use super::tree::{MemTree, MemTreeState};
 
 /// Entries in one part of a scan.
 const SCAN_BATCH: usize = 100;
@@ -39,7 +39,7 @@ fn missing(operation: &str, path: &RelPath) -> Error {
 }
 
 /// Everything that a scan finds.
-fn found(state: &State, options: &ScanOptions) -> Result<ScanBatch> {
+fn found(state: &MemTreeState, options: &ScanOptions) -> Result<ScanBatch> {
     let (filter, top) = Filter::open(&options.rules, |names| above(state, names))?;
     let mut rules: HashMap<RelPath, DirRules> = HashMap::new();
     let mut batch = ScanBatch::default();
@@ -83,13 +83,13 @@ fn found(state: &State, options: &ScanOptions) -> Result<ScanBatch> {
 }
 
 /// Reads a file of filter rules.
-fn read_file(state: &State, path: &RelPath) -> Result<Option<Vec<u8>>> {
+fn read_file(state: &MemTreeState, path: &RelPath) -> Result<Option<Vec<u8>>> {
     let text = || state.get(path).map(|inode| inode.content.to_vec()).unwrap_or_default();
     Ok(state.entry(path).filter(Entry::is_file).map(|_| text()))
 }
 
 /// There is nothing above the root.
-fn above(_: &State, names: &[Vec<u8>]) -> Result<Above> {
+fn above(_: &MemTreeState, names: &[Vec<u8>]) -> Result<RulesAbove> {
     look_above(b"/", names, &mut |_| Ok(None))
 }
 
@@ -109,7 +109,7 @@ fn extents(entry: &Entry, bytes: &[u8]) -> Vec<Extent> {
     extents
 }
 
-fn read(state: &State, entry: &Entry, slice: Slice) -> Result<(SliceData, Vec<u8>)> {
+fn read(state: &MemTreeState, entry: &Entry, slice: Slice) -> Result<(SliceData, Vec<u8>)> {
     let inode = state.get(&entry.path).ok_or_else(|| missing("read", &entry.path))?;
     if state.entry(&entry.path).map(|now| now.identity()) != Some(entry.identity()) {
         let cause = "the file changed while it was read";
@@ -154,7 +154,7 @@ impl Source for MemSource {
         Ok(paths.iter().map(|path| Ok(state.entry(path))).collect())
     }
 
-    fn above(&self, names: &[Vec<u8>]) -> Result<Above> {
+    fn above(&self, names: &[Vec<u8>]) -> Result<RulesAbove> {
         above(&self.tree.state(), names)
     }
 

@@ -7,19 +7,19 @@ use haul_core::entry::{GROWING, Identity};
 use haul_core::{ChainingValue, Entry, FileTree, SLICE_LEN};
 
 /// The slices of a file of which some have not arrived.
-pub(super) struct Staged {
+pub(super) struct StagedSlices {
     pub(super) identity: Identity,
     pub(super) tree: FileTree,
     pub(super) bytes: Vec<u8>,
     /// Bytes that are no holes.
     pub(super) allocated: u64,
     /// The state of a stream.
-    pub(super) growth: Growth,
+    pub(super) growth: GrowingStream,
 }
 
 /// The state of a stream, besides the slices that count.
 #[derive(Default)]
-pub(super) struct Growth {
+pub(super) struct GrowingStream {
     /// The sink that writes it.
     run: u64,
     /// Slices that an earlier sink has left.
@@ -27,7 +27,7 @@ pub(super) struct Growth {
     has_ended: bool,
 }
 
-impl Staged {
+impl StagedSlices {
     /// Prepares for a slice of the entry, which the sink `run` has.
     pub(super) fn grow(&mut self, entry: &Entry, run: u64, index: u32) {
         if !entry.is_stream() {
@@ -35,7 +35,7 @@ impl Staged {
         }
         if self.growth.run != run {
             let known = self.tree.known().into_iter().flatten();
-            self.growth = Growth { run, left: known.collect(), has_ended: false };
+            self.growth = GrowingStream { run, left: known.collect(), has_ended: false };
             self.tree = FileTree::new(GROWING);
         }
         if !entry.is_growing() && !self.growth.has_ended {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use haul_core::sync::{Mutex, MutexGuard};
 use haul_core::{Entry, RelPath, Timestamp};
 
-use super::staged::Staged;
+use super::staged::StagedSlices;
 
 /// An entry with its content. Several names can refer to it.
 #[derive(Clone)]
@@ -17,14 +17,14 @@ pub(super) struct Inode {
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct MemTreeState {
     pub(super) names: BTreeMap<RelPath, u64>,
     pub(super) inodes: BTreeMap<u64, Inode>,
-    pub(super) staged: BTreeMap<RelPath, Staged>,
+    pub(super) staged: BTreeMap<RelPath, StagedSlices>,
     last: u64,
 }
 
-impl State {
+impl MemTreeState {
     pub(super) fn get(&self, path: &RelPath) -> Option<&Inode> {
         self.inodes.get(self.names.get(path)?)
     }
@@ -86,7 +86,7 @@ impl State {
 /// A file tree in memory. At first it has no entry, not even a root.
 #[derive(Default)]
 pub struct MemTree {
-    state: Mutex<State>,
+    state: Mutex<MemTreeState>,
 }
 
 impl MemTree {
@@ -96,7 +96,7 @@ impl MemTree {
         Arc::default()
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, MemTreeState> {
         self.state.lock()
     }
 

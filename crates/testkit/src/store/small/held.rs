@@ -17,14 +17,14 @@ const LEAST_PART: u64 = 5 << 20;
 
 /// Content that came, checked and perhaps kept.
 #[derive(Clone, Default)]
-pub(super) struct Content {
+pub(super) struct ReceivedContent {
     pub(super) len: u64,
     pub(super) crc64: u64,
     pub(super) md5: [u8; 16],
     pub(super) bytes: Option<Arc<Vec<u8>>>,
 }
 
-impl Content {
+impl ReceivedContent {
     /// Reads `len` bytes; takes their MD5 only where it is asked for, as that is slower than all else.
     pub(super) fn read(from: &mut impl BufRead, len: u64, keep: bool, with_md5: bool) -> io::Result<Self> {
         let (mut crc, mut md5) = (crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme), Md5::new());
@@ -68,8 +68,8 @@ impl Content {
 }
 
 /// An object.
-pub(super) struct Object {
-    pub(super) content: Content,
+pub(super) struct HeldObject {
+    pub(super) content: ReceivedContent,
     /// The digits of its mark, if it was made of parts.
     pub(super) made: Option<String>,
     pub(super) parts: usize,
@@ -77,9 +77,9 @@ pub(super) struct Object {
     pub(super) headers: Vec<(String, String)>,
 }
 
-impl Object {
+impl HeldObject {
     /// One that came in one request.
-    pub(super) fn whole(content: Content, headers: Vec<(String, String)>) -> Self {
+    pub(super) fn whole(content: ReceivedContent, headers: Vec<(String, String)>) -> Self {
         Self { content, made: None, parts: 0, headers }
     }
 
@@ -89,19 +89,23 @@ impl Object {
 }
 
 /// An upload in parts.
-pub(super) struct Upload {
+pub(super) struct HeldUpload {
     pub(super) path: String,
     pub(super) headers: Vec<(String, String)>,
-    pub(super) parts: BTreeMap<u32, Content>,
+    pub(super) parts: BTreeMap<u32, ReceivedContent>,
 }
 
-impl Upload {
+impl HeldUpload {
     /// The object of these parts, given with their ETags; or the error code of the store.
-    pub(super) fn complete(&self, parts: &[(u32, String)], habits: Habits) -> Result<Object, &'static str> {
+    pub(super) fn complete(
+        &self,
+        parts: &[(u32, String)],
+        habits: Habits,
+    ) -> Result<HeldObject, &'static str> {
         if parts.is_empty() || !parts.is_sorted_by(|a, b| a.0 < b.0) {
             return Err("InvalidPartOrder");
         }
-        let (mut whole, mut marks) = (Content::default(), Md5::new());
+        let (mut whole, mut marks) = (ReceivedContent::default(), Md5::new());
         let mut bytes = Some(Vec::new());
         for (at, (number, etag)) in parts.iter().enumerate() {
             let part = self.parts.get(number).ok_or("InvalidPart")?;
@@ -122,7 +126,7 @@ impl Upload {
         whole.bytes = bytes.map(Arc::new);
         let digits = if habits.md5 { hex(&marks.finalize()) } else { whole.etag(habits) };
         let made = Some(format!("{digits}-{}", parts.len()));
-        Ok(Object { content: whole, made, parts: parts.len(), headers: self.headers.clone() })
+        Ok(HeldObject { content: whole, made, parts: parts.len(), headers: self.headers.clone() })
     }
 }
 

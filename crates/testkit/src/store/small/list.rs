@@ -3,16 +3,16 @@
 use std::fmt::Write;
 use std::ops::Bound;
 
-use super::super::http::Request;
+use super::super::http::HttpRequest;
 use super::habits::Habits;
-use super::reply::Answer;
-use super::state::State;
+use super::reply::StoreAnswer;
+use super::state::StoreData;
 
 /// The most keys and prefixes in a page, as at S3.
 const PAGE: usize = 1000;
 
 /// A page of the objects in the bucket of `request`.
-pub(super) fn list(state: &State, request: &Request, habits: Habits) -> Answer {
+pub(super) fn list(state: &StoreData, request: &HttpRequest, habits: Habits) -> StoreAnswer {
     let bucket = format!("{}/", request.path.trim_end_matches('/'));
     let parameter = |name: &str| {
         let found =
@@ -55,7 +55,7 @@ pub(super) fn list(state: &State, request: &Request, habits: Habits) -> Answer {
         from = Bound::Excluded(seen.clone());
         last = Some(seen);
     }
-    Answer::xml("ListBucketResult", &format!("<KeyCount>{count}</KeyCount>{text}"))
+    StoreAnswer::xml("ListBucketResult", &format!("<KeyCount>{count}</KeyCount>{text}"))
 }
 
 /// Text as it was before it was written into an address.
@@ -76,20 +76,23 @@ fn decoded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::held::{Content, Object};
+    use super::super::held::{HeldObject, ReceivedContent};
     use super::*;
 
     #[test]
     fn pages_follow_each_other() {
-        let mut state = State::default();
+        let mut state = StoreData::default();
         let mut put = |key: String| {
-            state.objects.insert(format!("/b/{key}"), Object::whole(Content::of(b"x"), Vec::new()));
+            state
+                .objects
+                .insert(format!("/b/{key}"), HeldObject::whole(ReceivedContent::of(b"x"), Vec::new()));
         };
         (0..1500).for_each(|number| put(format!("a/{number:04}")));
         (0..1500).for_each(|number| put(format!("c/{number:04}/x")));
         put("b".to_owned());
         let page = |query: &str| {
-            let request = Request { path: "/b/".to_owned(), query: query.to_owned(), ..Request::default() };
+            let request =
+                HttpRequest { path: "/b/".to_owned(), query: query.to_owned(), ..HttpRequest::default() };
             String::from_utf8(list(&state, &request, Habits::default()).content).unwrap()
         };
         let count = |text: &str, word: &str| text.matches(word).count();

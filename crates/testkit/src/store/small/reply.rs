@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// An answer.
 #[derive(Default)]
-pub(super) struct Answer {
+pub(super) struct StoreAnswer {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) content: Vec<u8>,
@@ -12,7 +12,7 @@ pub(super) struct Answer {
     pub(super) len: Option<u64>,
 }
 
-impl Answer {
+impl StoreAnswer {
     pub(super) fn new(status: u16) -> Self {
         Self { status, ..Self::default() }
     }

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use std::thread;
 
 use super::super::http::read_head;
-use super::super::listener::Listener;
+use super::super::listener::StoreListener;
 use super::answer;
 use super::habits::Habits;
-use super::held::{Content, Object};
-use super::state::Shared;
+use super::held::{HeldObject, ReceivedContent};
+use super::state::SharedStore;
 
 /// A store that forgets keeps contents of up to this many bytes, such as sidecars.
 const SMALL: u64 = 64 << 10;
 
 /// A store on a port of its own. It takes no new connections once it is dropped.
 pub struct SmallStore {
-    listener: Listener,
-    shared: Arc<Shared>,
+    listener: StoreListener,
+    shared: Arc<SharedStore>,
 }
 
 impl SmallStore {
@@ -28,9 +28,9 @@ impl SmallStore {
     /// If no port is free.
     #[must_use]
     pub fn start(habits: Habits) -> Self {
-        let shared = Arc::new(Shared::new(habits));
+        let shared = Arc::new(SharedStore::new(habits));
         let each = Arc::clone(&shared);
-        Self { listener: Listener::start(move |client| serve(&each, client)), shared }
+        Self { listener: StoreListener::start(move |client| serve(&each, client)), shared }
     }
 
     /// Where it listens.
@@ -69,7 +69,7 @@ impl SmallStore {
     /// Puts an object there, as another client does, with notes.
     pub fn put(&self, path: &str, bytes: &[u8], notes: &[(&str, &str)]) {
         let headers = notes.iter().map(|(name, value)| (format!("x-amz-meta-{name}"), (*value).to_owned()));
-        let object = Object::whole(Content::of(bytes), headers.collect());
+        let object = HeldObject::whole(ReceivedContent::of(bytes), headers.collect());
         self.shared.lock().objects.insert(path.to_owned(), object);
     }
 
@@ -87,7 +87,7 @@ impl SmallStore {
 }
 
 /// Answers the requests of one connection, until it ends.
-fn serve(shared: &Shared, client: &TcpStream) -> io::Result<()> {
+fn serve(shared: &SharedStore, client: &TcpStream) -> io::Result<()> {
     client.set_nodelay(true)?;
     let mut requests = BufReader::with_capacity(256 << 10, client);
     let mut to_client = client;
@@ -96,7 +96,7 @@ fn serve(shared: &Shared, client: &TcpStream) -> io::Result<()> {
         let len = head.len().ok_or_else(|| io::Error::other("content in chunks is not understood"))?;
         let keep = !shared.habits.forgets || len <= SMALL || request.method == "POST";
         let with_md5 = shared.habits.md5 || request.header("content-md5").is_some();
-        let content = Content::read(&mut requests, len, keep, with_md5)?;
+        let content = ReceivedContent::read(&mut requests, len, keep, with_md5)?;
         thread::sleep(shared.habits.delay);
         let answer = answer::to(shared, &request, content);
         to_client.write_all(&answer.head(&request.method))?;

@@ -4,31 +4,31 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::habits::Habits;
-use super::held::{Object, Upload};
+use super::held::{HeldObject, HeldUpload};
 
 /// The data of a store.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct StoreData {
     /// By `/BUCKET/KEY`.
-    pub(super) objects: BTreeMap<String, Object>,
+    pub(super) objects: BTreeMap<String, HeldObject>,
     /// By id.
-    pub(super) uploads: BTreeMap<String, Upload>,
+    pub(super) uploads: BTreeMap<String, HeldUpload>,
     pub(super) begun: u64,
 }
 
 /// The habits of a store, and its data behind a lock.
-pub(super) struct Shared {
+pub(super) struct SharedStore {
     pub(super) habits: Habits,
-    state: Mutex<State>,
+    state: Mutex<StoreData>,
 }
 
-impl Shared {
+impl SharedStore {
     /// A store that holds nothing.
     pub(super) fn new(habits: Habits) -> Self {
         Self { habits, state: Mutex::default() }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, StoreData> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use haul_core::{Entry, ErrorKind, Outcome, Retry, SLICE_LEN, Sink};
 use tempfile::TempDir;
 
-use super::model::{Model, in_many_orders, join, scratch};
+use super::model::{SinkModel, in_many_orders, join, scratch};
 use crate::scene::{names, own_file};
 
 fn large() -> Arc<Entry> {
@@ -18,7 +18,7 @@ fn large() -> Arc<Entry> {
 /// A directory in which a run has stored the first of two slices.
 fn interrupted() -> TempDir {
     let dir = scratch();
-    let model = Model::new(dir.path(), false);
+    let model = SinkModel::new(dir.path(), false);
     join([model.write(&[large()], 0)]);
     assert_eq!(model.end(), [Ok(Outcome::Stored)]);
     dir
@@ -33,7 +33,7 @@ fn damage_staged_file(dir: &Path) {
 fn shuttle_a_slice_that_waits_for_reading_back_is_settled() {
     in_many_orders(|| {
         let dir = interrupted();
-        let model = Model::new(dir.path(), false);
+        let model = SinkModel::new(dir.path(), false);
         // As its connection died, the slice is sent twice.
         let writes = [model.write(&[large()], 1), model.write(&[large()], 1)];
         join(writes);
@@ -49,7 +49,7 @@ fn shuttle_a_slice_that_waits_for_reading_back_is_settled() {
 fn shuttle_a_run_that_is_finished_twice_waits_for_reading_back() {
     in_many_orders(|| {
         let dir = interrupted();
-        let model = Model::new(dir.path(), false);
+        let model = SinkModel::new(dir.path(), false);
         join([model.write(&[large()], 1)]);
         // The connection of the first request has died.
         join([
@@ -66,7 +66,7 @@ fn shuttle_a_slice_that_waits_for_a_damaged_one_is_settled() {
     in_many_orders(|| {
         let dir = interrupted();
         damage_staged_file(dir.path());
-        let model = Model::new(dir.path(), false);
+        let model = SinkModel::new(dir.path(), false);
         join([model.write(&[large()], 1), model.start(Sink::flush)]);
         let error = model.finish().remove(0).unwrap_err();
         assert_eq!((error.kind(), error.retry()), (ErrorKind::Corrupt, Retry::Anew));
@@ -78,7 +78,7 @@ fn shuttle_a_slice_that_waits_for_a_damaged_one_is_settled() {
 fn shuttle_a_waiting_slice_is_settled_if_its_file_is_discarded() {
     in_many_orders(|| {
         let dir = interrupted();
-        let model = Model::new(dir.path(), false);
+        let model = SinkModel::new(dir.path(), false);
         join([model.write(&[large()], 1)]);
         let discard = model.start(|sink| sink.discard(&[large().path.clone()]).unwrap());
         join([model.start(Sink::flush), discard]);
@@ -91,7 +91,7 @@ fn shuttle_a_waiting_slice_is_settled_if_its_file_is_discarded() {
 fn shuttle_a_waiting_slice_is_settled_if_the_sink_ends() {
     in_many_orders(|| {
         let dir = interrupted();
-        let model = Model::new(dir.path(), false);
+        let model = SinkModel::new(dir.path(), false);
         join([model.write(&[large()], 1)]);
         let outcome = model.end().remove(0).unwrap();
         assert_eq!(names(dir.path()).contains(&"f".to_owned()), outcome != Outcome::Stored);

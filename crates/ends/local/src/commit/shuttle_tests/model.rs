@@ -70,16 +70,16 @@ impl Disk for StandIn {
 }
 
 /// All answers to one write.
-type Answers = Vec<Vec<Result<Outcome>>>;
+type WriteAnswers = Vec<Vec<Result<Outcome>>>;
 
 /// A sink, and the answers to its writes.
-pub(super) struct Model {
+pub(super) struct SinkModel {
     sink: Arc<LocalSink>,
     pool: BufferPool,
-    answers: Arc<Mutex<Vec<Answers>>>,
+    answers: Arc<Mutex<Vec<WriteAnswers>>>,
 }
 
-impl Model {
+impl SinkModel {
     pub(super) fn new(dir: &Path, is_network_fs: bool) -> Self {
         let pool = BufferPool::new(1 << 26);
         let (disk, tree) = (Box::new(StandIn), tree(dir, is_network_fs));
@@ -130,7 +130,7 @@ impl Model {
 }
 
 /// The outcomes of writes that were answered once each.
-fn outcomes(answers: &[Answers]) -> Vec<Result<Outcome>> {
+fn outcomes(answers: &[WriteAnswers]) -> Vec<Result<Outcome>> {
     assert!(answers.iter().all(|answers| answers.len() == 1), "{answers:?}");
     answers.iter().flatten().flatten().cloned().collect()
 }

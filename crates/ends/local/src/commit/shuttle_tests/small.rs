@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haul_core::{Entry, Error, Outcome, Result, Retry, Sink};
 
-use super::model::{LOST, Model, in_many_orders, join, scratch};
+use super::model::{LOST, SinkModel, in_many_orders, join, scratch};
 use crate::scene::{names, own_file};
 
 /// Three batches. The disk loses one of their files.
@@ -24,7 +24,7 @@ fn check(outcomes: &[Result<Outcome>], found: &[String]) {
 
 fn write_and_finish(is_network_fs: bool) {
     let dir = scratch();
-    let model = Model::new(dir.path(), is_network_fs);
+    let model = SinkModel::new(dir.path(), is_network_fs);
     let mut threads: Vec<_> = batches().iter().map(|batch| model.write(batch, 0)).collect();
     threads.push(model.start(Sink::flush));
     join(threads);
@@ -46,7 +46,7 @@ fn shuttle_files_that_several_threads_publish_are_settled_before_the_run_is_fini
 fn shuttle_a_sink_that_ends_settles_its_writes() {
     in_many_orders(|| {
         let dir = scratch();
-        let model = Model::new(dir.path(), false);
+        let model = SinkModel::new(dir.path(), false);
         join(batches().iter().map(|batch| model.write(batch, 0)).collect::<Vec<_>>());
         check(&model.end(), &names(dir.path()));
     });
