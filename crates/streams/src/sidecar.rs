@@ -104,6 +104,13 @@ pub(crate) struct NewRecord {
     pub(crate) plain: Plain,
 }
 
+impl NewRecord {
+    /// The digest of the stream, where the object has the stream itself as its content.
+    pub(crate) fn stream_digest(&self) -> Option<Digest> {
+        self.encoding.is_plain().then_some(self.stored.digest)
+    }
+}
+
 /// The record of an existing object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredRecord {
@@ -324,6 +331,14 @@ mod tests {
     fn text(etag: &str, more: &str) -> String {
         let digest = Digest::of(b"abc");
         format!("{{\"haul\":1,\"length\":3,\"blake3\":\"{digest}\",\"etag\":\"{etag}\"{more}}}")
+    }
+
+    #[test]
+    fn a_stream_that_was_encoded_has_no_digest_of_its_object_whatever_the_lengths() {
+        let stored = Proof { len: 3, digest: Digest::of(b"abc") };
+        let of = |encoding| NewRecord { stored, encoding, plain: Plain::Open(stored) }.stream_digest();
+        assert_eq!(of(Encoding { packed: Some(FrameFormat::Zstd), ..Encoding::default() }), None);
+        assert_eq!(of(Encoding::default()), Some(stored.digest));
     }
 
     #[test]

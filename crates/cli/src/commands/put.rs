@@ -17,8 +17,8 @@ use haul_job::{Ends, Observer, RequestCounts};
 use haul_members::IndexFault;
 use haul_object::PutOptions;
 use haul_streams::put::{
-    Encode, Input, PutOutcome, PutSettings, PutStatus, PutTarget, StoredObject, StreamGroup, WITH_OTHERS,
-    count_pipes, open_fifos, put,
+    Encode, Input, PutOutcome, PutSettings, PutStatus, PutTarget, StreamGroup, WITH_OTHERS, count_pipes,
+    open_fifos, put,
 };
 
 use super::estimate;
@@ -226,7 +226,7 @@ fn totals(statuses: &[Arc<PutStatus>], targets: u64) -> Totals {
 /// The digest of the one stream that was written into files.
 fn digest_of_files(outcomes: &[(Vec<String>, PutOutcome)]) -> Option<Digest> {
     let [(_, outcome)] = outcomes else { return None };
-    outcome.targets.iter().flatten().flatten().find_map(StoredObject::digest)
+    outcome.targets.iter().flatten().flatten().find_map(|stored| stored.digest)
 }
 
 /// Adds the outcomes to the report. An error of a single destination is fatal; with several each error is listed.
@@ -256,7 +256,7 @@ fn add_outcomes(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], con
                 Some(Ok(stored)) => {
                     report.totals.copied += 1;
                     report.totals.copied_bytes += stored.len;
-                    report_copied(console, name.as_bytes(), stored.len, (stored.digest(), outcome.sha256));
+                    report_copied(console, name.as_bytes(), stored.len, (stored.digest, outcome.sha256));
                 }
                 Some(Err(error)) if error.kind() == ErrorKind::Cancelled => report.interrupted = true,
                 Some(Err(error)) if alone && report.fatal.is_none() => report.fatal = Some(error.clone()),

@@ -19,7 +19,6 @@ use super::beside::index_beside;
 use super::cut::StreamPart;
 use super::settings::{FileTarget, PutSettings, PutStatus, StoredObject};
 use super::slices::{PutSlices, StreamPiece, batch};
-use crate::sidecar::Proof;
 
 /// Threads that write into a file of this machine: they hash and write.
 const LOCAL_THREADS: usize = 4;
@@ -185,7 +184,7 @@ impl<'a> FileStream<'a> {
             let text = format!("{}: {}", note.what, note.cause);
             (self.target.note)(&text);
         });
-        Ok(StoredObject { len, proof: Proof { len, digest }, parts: 0 })
+        Ok(StoredObject { len, digest: Some(digest), parts: 0 })
     }
 
     /// Writes the last slice.

@@ -7,8 +7,6 @@ use haul_core::{BufferPool, Digest, Error, Note, RelPath, Result, Sink, Source};
 use haul_members::IndexFault;
 use haul_object::{Client, PutOptions};
 
-use crate::sidecar::Proof;
-
 /// The memory in bytes that a process takes besides content.
 pub const OVERHEAD: u64 = 40 << 20;
 
@@ -92,18 +90,10 @@ pub struct PutStatus {
 pub struct StoredObject {
     /// The length of the stream in bytes.
     pub len: u64,
-    /// Its own length and digest, which differ from the stream's if that was encoded.
-    pub proof: Proof,
+    /// The digest of the stream; `None` if it was encoded.
+    pub digest: Option<Digest>,
     /// Parts of an object; 0 if it took one request, and for a file.
     pub parts: u32,
-}
-
-impl StoredObject {
-    /// The digest of the object or file, if its content is the stream itself.
-    #[must_use]
-    pub fn digest(&self) -> Option<Digest> {
-        (self.proof.len == self.len).then_some(self.proof.digest)
-    }
 }
 
 /// The outcome of a put.

@@ -178,7 +178,7 @@ impl<'a> ObjectStream<'a> {
         match self.try_write_whole(payload, recorded) {
             Ok(etag) => {
                 self.status.sent.fetch_add(payload.len(), Ordering::Relaxed);
-                self.made = Some((StoredObject { len, proof: recorded.stored, parts: 0 }, etag));
+                self.made = Some((StoredObject { len, digest: recorded.stream_digest(), parts: 0 }, etag));
             }
             Err(error) => self.shared.fail(error),
         }
@@ -250,7 +250,7 @@ impl<'a> ObjectStream<'a> {
         }
         sidecar::write(client, key, recorded, &etag, &self.options)?;
         self.write_index(&etag, recorded.stored.len, index);
-        Ok(StoredObject { len, proof: recorded.stored, parts: tags.len() as u32 })
+        Ok(StoredObject { len, digest: recorded.stream_digest(), parts: tags.len() as u32 })
     }
 
     /// Handles the upload of a failed target: if the store was unreachable it stays for `--resume`, else it is aborted.
