@@ -119,7 +119,7 @@ impl Verdict {
 /// assert_eq!(decide(&options, &offer, None::<&File>), Verdict::Missing);
 /// assert_eq!(decide(&options, &offer, Some(&newer)), Verdict::Differs);
 /// options.update = true;
-/// assert_eq!(decide(&options, &offer, Some(&newer)), Verdict::SkipReason(SkipReason::Newer));
+/// assert_eq!(decide(&options, &offer, Some(&newer)), Verdict::Left(SkipReason::Newer));
 /// # Ok::<(), haul_core::path::BadPath>(())
 /// ```
 pub fn decide<S: Existing + ?Sized>(options: &SinkOptions, offer: &Offer, seen: Option<&S>) -> Verdict {

@@ -15,6 +15,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         filters_choose_as_in_rsync,
         only_the_files_of_a_list_are_copied,
         existing_and_newer_files_are_left_when_told_to,
+        existing_replaces_a_directory_that_has_the_name_of_a_file,
         size_alone_may_tell,
     ];
     all.extend(cases![Need::Tmpfs; other_file_systems_are_left_out_when_told_to]);
@@ -155,6 +156,27 @@ fn only_the_files_of_a_list_are_copied() {
         assert!(run.said().contains("no such file"), "{run}");
         assert!(copy.join("a.txt").exists() && copy.join("foo/bar/baz").exists(), "{way:?}");
         assert!(!copy.join("foo/barbaz").exists(), "{way:?}");
+    }
+}
+
+/// The file may be offered more than once, and the directory is removed at the first offer.
+fn existing_replaces_a_directory_that_has_the_name_of_a_file() {
+    for way in WAYS {
+        for options in [&["-c"][..], &["--manifest", "list"], &[]] {
+            for (command, content) in [("copy", None), ("sync", None), ("sync", Some("deep/f"))] {
+                let scene = Scene::new();
+                let (source, copy) = (scene.tree("src"), scene.tree("dst"));
+                source.text("name", "content");
+                source.text("new", "x");
+                fs::create_dir(copy.join("name")).unwrap();
+                content.iter().for_each(|name| drop(copy.text(format!("name/{name}"), "y")));
+                let run = scene.by(way, command, slash(source.path()), slash(copy.path()));
+                let run = run.arg("--existing").args(options).in_dir(scene.path()).finish().expect_success();
+                let read = fs::read_to_string(copy.join("name"));
+                assert_eq!(read.ok().as_deref(), Some("content"), "{way:?} {command} {options:?}: {run}");
+                assert!(!copy.join("new").exists(), "{way:?} {command} {options:?}: {run}");
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use haul_core::policy::{self, Verdict, decide};
+use haul_core::policy::{self, Verdict};
 use haul_core::{
     Answer, Changes, Compare, Entry, EntryKind, ErrorKind, Offer, RelPath, Result, SinkOptions, SkipReason,
 };
@@ -41,7 +41,7 @@ pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Ans
         };
         let answer = answer.or_else(|| sink.check(&offer.entry).err().map(Err));
         let existing = now.as_ref().map(|attrs| SftpEntry { options: &sink.options, attrs });
-        let verdict = decide(&sink.options, offer, existing.as_ref());
+        let verdict = sink.cleared.decide(&sink.options, offer, existing.as_ref());
         cases.push(PendingOffer { offer, now, verdict, answer });
     }
     compare_targets(sink, &mut cases)?;
@@ -192,7 +192,7 @@ fn clear_dirs(sink: &SftpSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
     for (case, said) in cases.iter_mut().filter(|case| in_the_way(case)).zip(said) {
         sink.tree.forget(&case.offer.entry.path);
         match said {
-            Ok(()) => {}
+            Ok(()) => sink.cleared.add(&sink.options, &case.offer.entry.path),
             Err(fault) if fault.is_missing() => {}
             Err(Fault::Status(super::packet::FAILURE, _)) => {
                 case.answer = Some(Err(sink.tree.not_empty(&case.offer.entry.path)));

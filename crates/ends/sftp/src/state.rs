@@ -5,7 +5,7 @@ use haul_core::sync::Mutex;
 use std::collections::HashSet;
 
 use haul_core::staging::is_staging_name;
-use haul_core::{Entry, Error, ErrorKind, Preserve, RelPath, Result, SLICE_LEN, SinkOptions};
+use haul_core::{ClearedPaths, Entry, Error, ErrorKind, Preserve, RelPath, Result, SLICE_LEN, SinkOptions};
 use haul_ends::dirs::Dirs;
 use haul_ends::metadata_warnings::MetadataWarnings;
 use haul_ends::offers::MadeDirs;
@@ -34,6 +34,7 @@ pub(super) struct SftpSink {
     pub(super) dirs: Dirs,
     pub(super) notes: MetadataWarnings,
     pub(super) made: MadeDirs,
+    pub(super) cleared: ClearedPaths,
     pub(super) large_files: LargeFiles,
     names: StagedNames,
     staged: Mutex<Staging>,
@@ -85,6 +86,7 @@ impl SftpSink {
             dirs: Dirs::default(),
             notes: MetadataWarnings::default(),
             made: MadeDirs::default(),
+            cleared: ClearedPaths::default(),
             large_files: LargeFiles::default(),
             names: StagedNames::default(),
             staged: Mutex::default(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use haul_core::policy::{self, Verdict, decide};
+use haul_core::policy::{self, Verdict};
 use haul_core::staging::is_staging_name;
 use haul_core::{
     Answer, Changes, Compare, Entry, Error, ErrorKind, Offer, RelPath, Result, SinkOptions, SkipReason,
@@ -50,7 +50,7 @@ pub(super) fn answer(sink: &SmbSink, offers: &[Offer]) -> Result<Vec<Result<Answ
             Err(fault) => case.answer = Some(Err(sink.tree.error("look at", &case.offer.entry.path, fault))),
         }
         let existing = case.now.as_ref().map(|attrs| SmbEntry { options: &sink.options, attrs });
-        case.verdict = decide(&sink.options, case.offer, existing.as_ref());
+        case.verdict = sink.cleared.decide(&sink.options, case.offer, existing.as_ref());
     }
     offers::compare_digests(&mut cases, |paths| sink.tree.digest(paths, HASHERS))?;
     for case in cases.iter_mut().filter(|case| case.is_open()) {
@@ -184,7 +184,7 @@ fn clear_dirs(sink: &SmbSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
     for (at, removed) in blocked.into_iter().zip(removed) {
         let path = &cases[at].offer.entry.path;
         match removed {
-            Ok(()) => {}
+            Ok(()) => sink.cleared.add(&sink.options, path),
             Err(fault) if fault.is_missing() => {}
             Err(fault) => {
                 let error = sink.tree.error("replace", path, fault);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_core::sync::Mutex;
-use haul_core::{Entry, Error, ErrorKind, RelPath, Result, SinkOptions};
+use haul_core::{ClearedPaths, Entry, Error, ErrorKind, RelPath, Result, SinkOptions};
 use haul_ends::dirs::Dirs;
 use haul_ends::metadata_warnings::MetadataWarnings;
 use haul_ends::offers::MadeDirs;
@@ -30,6 +30,7 @@ pub(super) struct SmbSink {
     /// Whether the directories above the root exist.
     based: AtomicBool,
     pub(super) made: MadeDirs,
+    pub(super) cleared: ClearedPaths,
     /// Files that are to be replaced.
     replaced: Mutex<HashSet<RelPath>>,
     pub(super) large_files: LargeFiles,
@@ -60,6 +61,7 @@ impl SmbSink {
             folders: DestinationFolders::default(),
             based: AtomicBool::new(false),
             made: MadeDirs::default(),
+            cleared: ClearedPaths::default(),
             replaced: Mutex::default(),
             large_files: LargeFiles::default(),
             names: StagedNames::default(),

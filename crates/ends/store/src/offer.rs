@@ -86,7 +86,7 @@ fn folder(sink: &SinkState, entry: &Entry, seen: ListedName) -> Result<Answer> {
         return Ok(kept::answer(sink, entry, own.as_ref()));
     }
     let is_new = own.is_none() && seen.folder != Ok(true);
-    if is_new && sink.options.existing {
+    if is_new && !in_the_way && sink.options.existing {
         return Ok(Answer::Left(SkipReason::Missing));
     }
     if !dry_run {
@@ -174,7 +174,7 @@ pub(super) fn no_object(
     if is_folder && options.ignore_existing {
         return Ok(Some(SkipReason::Exists));
     }
-    if options.existing && !is_folder {
+    if options.existing && !is_folder && !sink.cleared.has(path) {
         return Ok(Some(SkipReason::Missing));
     }
     if is_folder {
@@ -279,7 +279,9 @@ fn clear_folder(sink: &SinkState, path: &RelPath) -> Result<()> {
         Ok(())
     } else {
         let folder = sink.tree.folder(path);
-        remove(sink, &[sidecar::key_of(&folder), folder])
+        remove(sink, &[sidecar::key_of(&folder), folder])?;
+        sink.cleared.add(&sink.options, path);
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
-use haul_core::{BufferPool, Digest, Entry, Error, ErrorKind, Result, SinkOptions};
+use haul_core::{BufferPool, ClearedPaths, Digest, Entry, Error, ErrorKind, Result, SinkOptions};
 use haul_ends::metadata_warnings::MetadataWarnings;
 use haul_ends::thread_pool::ThreadPool;
 use haul_object::{Object, PutOptions};
@@ -27,6 +27,7 @@ pub(super) struct SinkState {
     /// Whether the store keeps metadata with the objects of directories, once this was seen.
     pub(super) keeps_folders: OnceLock<bool>,
     pub(super) listings: FolderListings,
+    pub(super) cleared: ClearedPaths,
     pub(super) warnings: MetadataWarnings,
     pub(super) uploads: OpenUploads,
     pub(super) memory_slots: Arc<MemorySlots>,
@@ -57,6 +58,7 @@ impl SinkState {
             stored,
             keeps_folders: OnceLock::new(),
             listings: FolderListings::default(),
+            cleared: ClearedPaths::default(),
             warnings: MetadataWarnings::default(),
             uploads: OpenUploads::default(),
             memory_slots: MemorySlots::new(buffers.count() / 4),

@@ -25,6 +25,7 @@ pub(super) const CASES: &[ConformanceCase] = cases![
     times_of_directories_and_links_may_be_left_out,
     existing_skips_missing_entries,
     existing_compares_only_files_that_exist,
+    existing_replaces_an_empty_directory_however_often_it_is_asked if empty_dirs,
     ignore_existing_skips_files,
     ignore_existing_creates_missing_entries,
     update_skips_newer_files,
@@ -194,6 +195,16 @@ fn existing_compares_only_files_that_exist(bench: &TestBench) {
     let options = options(|options| options.existing = true);
     assert_eq!(after(bench, &there, &options, &there), Ok(Answer::Same));
     assert_eq!(after(bench, &there, &options, &bench.file("file", 6)), need(false));
+}
+
+fn existing_replaces_an_empty_directory_however_often_it_is_asked(bench: &TestBench) {
+    bench.put_root();
+    bench.put(&bench.dir("entry"));
+    let sink = bench.sink_with(&options(|options| options.existing = true));
+    let entry = bench.file("entry", 5);
+    for _ in 0..2 {
+        assert!(matches!(offer(&*sink, &entry), Ok(Answer::Need { .. })));
+    }
 }
 
 fn ignore_existing_skips_files(bench: &TestBench) {

@@ -1,6 +1,6 @@
 //! Compares an offered entry with the entry at its place.
 
-use haul_core::policy::{self, Existing, ExistingKind, Verdict, decide};
+use haul_core::policy::{self, Existing, ExistingKind, Verdict};
 use haul_core::{Changes, Entry, EntryKind, Offer, Result, SLICE_LEN, Timestamp};
 use rustix::fs::{FileType, Statx};
 
@@ -52,7 +52,7 @@ impl Existing for LocalEntry<'_> {
 pub(super) fn compare(sink: &LocalSink, offer: &Offer, now: Option<(&At, &Statx)>) -> Result<Verdict> {
     let entry = &*offer.entry;
     let existing = now.map(|(at, now)| LocalEntry { sink, offered: entry, at, now });
-    Ok(match decide(&sink.options, offer, existing.as_ref()) {
+    Ok(match sink.cleared.decide(&sink.options, offer, existing.as_ref()) {
         Verdict::CompareTarget => Verdict::of_comparison(
             sink.root().at(&entry.path).is_ok_and(|at| has_target(sink.root(), &at, entry)),
         ),

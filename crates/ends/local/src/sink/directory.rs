@@ -25,7 +25,11 @@ pub(super) fn clear_dir(sink: &LocalSink, entry: &Entry) -> Result<()> {
     });
     sink.root().forget(&entry.path);
     match removed {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Ok(()) => {
+            sink.cleared.add(&sink.options, &entry.path);
+            Ok(())
+        }
+        Err(Errno::NOENT) => Ok(()),
         Err(Errno::NOTEMPTY | Errno::EXIST) => Err(not_empty(sink.root(), &entry.path)),
         Err(errno) => Err(sink.root().error("replace", &entry.path, errno)),
     }

@@ -40,7 +40,9 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
     match &now {
         Some((_, now)) if stat::inode(now) == stat::inode(&target) => return Ok(Answer::Same),
         Some(_) if sink.options.ignore_existing => return Ok(Answer::Left(SkipReason::Exists)),
-        None if sink.options.existing => return Ok(Answer::Left(SkipReason::Missing)),
+        None if sink.options.existing && !sink.cleared.has(&entry.path) => {
+            return Ok(Answer::Left(SkipReason::Missing));
+        }
         _ => {}
     }
     let made = made();

@@ -4,7 +4,7 @@ use haul_core::sync::thread::{self, JoinHandle};
 use haul_core::sync::{Mutex, RwLock};
 use std::sync::Arc;
 
-use haul_core::{BufferPool, Digest, Entry, Error, RelPath, Result, Side, SinkOptions};
+use haul_core::{BufferPool, ClearedPaths, Digest, Entry, Error, RelPath, Result, Side, SinkOptions};
 use rustix::fs::Statx;
 
 use super::claims::Claims;
@@ -44,6 +44,7 @@ pub(crate) struct LocalSink {
     pub(super) references: EarlierCopies,
     /// The entries that files with several names belong to.
     pub(super) claims: Claims,
+    pub(super) cleared: ClearedPaths,
     /// Why the destination takes no entry; examined when the first one is needed.
     pub(super) writability: Writability,
     /// Complete files that may have staged files, which another process had locked or left.
@@ -106,6 +107,7 @@ impl LocalSink {
             direct,
             references: EarlierCopies::default(),
             claims: Claims::default(),
+            cleared: ClearedPaths::default(),
             writability: Writability::default(),
             unclean: Mutex::default(),
             finished: RwLock::new(false),

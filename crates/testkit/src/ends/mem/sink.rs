@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use haul_core::entry::Xattr;
-use haul_core::policy::{self, Existing, ExistingKind, Verdict, decide};
+use haul_core::policy::{self, Existing, ExistingKind, Verdict};
 use haul_core::sync::Mutex;
 use haul_core::{
-    Answer, BatchData, Changes, Digest, Entry, EntryKind, Error, ErrorKind, FileTree, FinishReport, HardLink,
-    Offer, Outcome, Preserve, RelPath, Result, SLICE_LEN, Side, Sink, SinkCaps, SinkOptions, SkipReason,
-    Slice, SliceData, Timestamp, WriteDone,
+    Answer, BatchData, Changes, ClearedPaths, Digest, Entry, EntryKind, Error, ErrorKind, FileTree,
+    FinishReport, HardLink, Offer, Outcome, Preserve, RelPath, Result, SLICE_LEN, Side, Sink, SinkCaps,
+    SinkOptions, SkipReason, Slice, SliceData, Timestamp, WriteDone,
 };
 
 use super::staged::{GrowingStream, StagedSlices};
@@ -21,6 +21,7 @@ pub struct MemSink {
     options: SinkOptions,
     /// Directories whose metadata is set at the end.
     dirs: Mutex<Vec<Arc<Entry>>>,
+    cleared: ClearedPaths,
     /// Tells it from other sinks.
     run: u64,
 }
@@ -97,13 +98,19 @@ impl MemSink {
     pub fn new(tree: &Arc<MemTree>, options: &SinkOptions) -> Self {
         static RUNS: AtomicU64 = AtomicU64::new(1);
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
-        Self { tree: Arc::clone(tree), options: options.clone(), dirs: Mutex::default(), run }
+        Self {
+            tree: Arc::clone(tree),
+            options: options.clone(),
+            dirs: Mutex::default(),
+            cleared: ClearedPaths::default(),
+            run,
+        }
     }
 
     fn verdict(&self, state: &MemTreeState, offer: &Offer) -> Verdict {
         let now = state.entry(&offer.entry.path);
         let there = now.as_ref().map(|entry| MemEntry { entry, options: &self.options });
-        match decide(&self.options, offer, there.as_ref()) {
+        match self.cleared.decide(&self.options, offer, there.as_ref()) {
             Verdict::CompareTarget => {
                 Verdict::of_comparison(now.is_some_and(|now| now.kind == offer.entry.kind))
             }
@@ -173,6 +180,7 @@ impl MemSink {
             }
             if !self.options.dry_run {
                 state.remove(path);
+                self.cleared.add(&self.options, path);
             }
         }
         Ok(())
@@ -350,6 +358,7 @@ impl Sink for MemSink {
                 gone.push(path);
             } else {
                 state.remove(path);
+                self.cleared.add(&self.options, path);
             }
             Ok(())
         };
