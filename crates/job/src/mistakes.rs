@@ -42,6 +42,22 @@ pub(crate) fn refuse_unit(sources: &[Location]) -> Result<()> {
     Ok(())
 }
 
+/// Refuses `-`, which stands for standard input or output in other programs.
+///
+/// # Errors
+/// [`ErrorKind::Usage`].
+pub(crate) fn refuse_dash(sources: &[Location], destination: &Location) -> Result<()> {
+    let is_dash = |at: &&Location| matches!(at, Location::Local(path) if path == b"-");
+    let advice = if is_dash(&destination) {
+        "it is not standard output here: `haul get SRC` writes a stream; a file of this name is ./-"
+    } else if sources.iter().any(|at| is_dash(&at)) {
+        "it is not standard input here: `haul put DST` reads a stream; a file of this name is ./-"
+    } else {
+        return Ok(());
+    };
+    Err(usage("read the location", advice).on("-"))
+}
+
 /// A note for the user if a directory is copied to a place that the user may not expect.
 pub(crate) fn surprise(source: &Location, destination: &Location, has_name: bool) -> Option<String> {
     let remote = matches!(destination, Location::Ssh { .. } | Location::Sftp { .. });

@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use haul_core::{
-    EntryKind, Error, ErrorKind, Links, Location, Place, RelPath, Result, ScanOptions, Source, Totals,
+    Entry, EntryKind, Error, ErrorKind, Links, Location, Place, RelPath, Result, ScanOptions, Source, Totals,
 };
 use haul_engine::{PathSelection, Paths};
 
 use super::ends::Ends;
 use super::errors::usage;
 use super::merge::add_failure;
-use super::mistakes::{refuse_unit, surprise};
+use super::mistakes::{refuse_dash, refuse_unit, surprise};
 use super::observer::Observer;
 use super::overlap::refuse_overlap;
 use super::place::{Landing, destination_place, dir_place, root_name, source_place};
-use super::relative::{RelativeSources, location_of, place_of, relative_sources};
+use super::relative::{RelativeSources, behind_link, location_of, place_of, relative_sources};
 use super::siblings::{SiblingGroup, group, join, split};
 use super::wildcards::{expand, missing};
 
@@ -79,6 +79,7 @@ impl Planner<'_> {
             self.ends.expect_third_party_copy();
         }
         refuse_unit(sources)?;
+        refuse_dash(sources, self.destination)?;
         let expanded = expand(self.ends, sources, self.links)?;
         if let ([pattern], [_, _, ..]) = (sources, &expanded[..])
             && (self.deletes || paths.is_some())
@@ -98,8 +99,8 @@ impl Planner<'_> {
             return Ok(planned);
         }
         if self.relative {
-            for RelativeSources { base, paths } in relative_sources(sources)? {
-                self.below(&base, paths, &mut planned)?;
+            for group in relative_sources(sources)? {
+                self.below(group, &mut planned)?;
             }
             return Ok(planned);
         }
@@ -134,7 +135,7 @@ impl Planner<'_> {
         };
         let is_dir = kind == EntryKind::Dir;
         if is_dir {
-            refuse_file(at, self.destination)?;
+            refuse_file(self.destination, &format!("{at} is a directory"))?;
         }
         let landing = Landing { is_dir, ..landing };
         let place = destination_place(at, self.destination, landing);
@@ -191,7 +192,7 @@ impl Planner<'_> {
                 return Ok(());
             }
         };
-        refuse_file(parent, self.destination)?;
+        refuse_file(self.destination, "several sources need a directory")?;
         for name in names {
             let at = join(parent, name);
             let place = destination_place(&at, self.destination, landing);
@@ -204,8 +205,10 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Plans the sources at `paths` below `base` as one copy, which keeps their paths.
-    fn below(&mut self, base: &Location, paths: Vec<RelPath>, planned: &mut Vec<PlannedCopy>) -> Result<()> {
+    /// Plans sources below one directory as one copy, which keeps their paths.
+    fn below(&mut self, group: RelativeSources, planned: &mut Vec<PlannedCopy>) -> Result<()> {
+        let RelativeSources { base, mut paths, with_slash } = group;
+        let base = &base;
         let source = match self.open(base) {
             Ok((source, _)) => source,
             Err(error) if concerns_all(&error) || self.is_only => return Err(error),
@@ -217,7 +220,20 @@ impl Planner<'_> {
                 return Ok(());
             }
         };
-        refuse_file(base, self.destination)?;
+        refuse_file(self.destination, "--relative needs a directory")?;
+        let is_link = |found: &Result<Option<Entry>>| {
+            matches!(found, Ok(Some(Entry { kind: EntryKind::Symlink(_), .. })))
+        };
+        let found = if with_slash.is_empty() { Vec::new() } else { source.lookup(&with_slash)? };
+        for (path, found) in with_slash.iter().zip(found) {
+            if is_link(&found) {
+                paths.retain(|other| other != path);
+                planned.extend(self.behind_link(base, path)?);
+            }
+        }
+        if paths.is_empty() {
+            return Ok(());
+        }
         for path in &paths {
             let (at, place) = (location_of(base, path), place_of(self.destination, path));
             let rules = self.scan.rules.below(path.as_bytes());
@@ -225,6 +241,20 @@ impl Planner<'_> {
         }
         planned.push(self.listed(base, source, paths)?);
         Ok(())
+    }
+
+    /// The copy of the directory behind the link at `path` below `base`, in the place of the link. `None` if it failed
+    /// or is excluded.
+    fn behind_link(&mut self, base: &Location, path: &RelPath) -> Result<Option<PlannedCopy>> {
+        let (at, place) = behind_link(base, self.destination, path);
+        let landing = Landing { is_dir: true, several: false, listed: false };
+        let planned = self.one(&at, landing, None)?;
+        Ok(planned.map(|copy| {
+            let mut scan = self.scan.clone();
+            scan.rules = scan.rules.below(path.as_bytes());
+            let root_name = path.as_bytes().to_vec();
+            PlannedCopy { place, root_name, scan, retry: Some(base.clone()), ..copy }
+        }))
     }
 
     /// The copy of some paths of a source that keep their paths.
@@ -273,16 +303,16 @@ impl Planner<'_> {
     }
 }
 
-/// Refuses to copy a directory onto a file. Checks local destinations only.
+/// Refuses a file as the destination where a directory is needed. Checks local destinations only.
 ///
 /// # Errors
 /// [`ErrorKind::Usage`].
-fn refuse_file(source: &Location, destination: &Location) -> Result<()> {
+fn refuse_file(destination: &Location, why: &str) -> Result<()> {
     let Location::Local(path) = destination else { return Ok(()) };
     let name = path.iter().rposition(|byte| *byte != b'/').map_or(&path[..0], |last| &path[..=last]);
     let there = std::fs::metadata(OsStr::from_bytes(name));
     if !name.is_empty() && there.is_ok_and(|there| !there.is_dir()) {
-        let cause = format!("it is a file, and {source} is a directory");
+        let cause = format!("it is a file, and {why}");
         return Err(usage("copy to", cause).on(destination.to_string()));
     }
     Ok(())

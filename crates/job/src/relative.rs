@@ -15,6 +15,8 @@ pub(crate) struct RelativeSources {
     pub(crate) base: Location,
     /// The paths in it, which are also those at the destination, without duplicates.
     pub(crate) paths: Vec<RelPath>,
+    /// Those of them that end with a slash: if they are links, the directories behind them are meant.
+    pub(crate) with_slash: Vec<RelPath>,
 }
 
 /// Groups sources that follow each other and are relative to the same directory. Their order stays, because the first
@@ -36,8 +38,14 @@ pub(crate) fn relative_sources(sources: &[Location]) -> Result<Vec<RelativeSourc
             continue;
         }
         match groups.last_mut() {
-            Some(group) if group.base == base => group.paths.push(path),
-            _ => groups.push(RelativeSources { base, paths: vec![path] }),
+            Some(group) if group.base == base => group.paths.push(path.clone()),
+            _ => groups.push(RelativeSources { base, paths: vec![path.clone()], with_slash: Vec::new() }),
+        }
+        if let Some(group) = groups.last_mut()
+            && kept.ends_with(b"/")
+            && !path.is_root()
+        {
+            group.with_slash.push(path);
         }
     }
     Ok(groups)
@@ -60,6 +68,13 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
 /// The location of one of the paths.
 pub(crate) fn location_of(base: &Location, path: &RelPath) -> Location {
     with_path(base, [base.path(), path.as_bytes()].concat())
+}
+
+/// The location of the content of the directory behind a link, and its place at the destination.
+pub(crate) fn behind_link(base: &Location, destination: &Location, path: &RelPath) -> (Location, Place) {
+    let with_slash = |above: &[u8]| [above, path.as_bytes(), b"/"].concat();
+    let place = Place { path: with_slash(&dir_place(destination).path), root: PlaceRoot::Exactly };
+    (with_path(base, with_slash(base.path())), place)
 }
 
 /// The place of a path at the destination.
@@ -92,6 +107,18 @@ mod tests {
         let up = Location::parse(b"a/../b").unwrap();
         assert!(format!("{:?}", relative_sources(&[up]).unwrap_err()).contains("`/./`"));
         assert_eq!(grouped(&["a/../b/./c"]), ["a/../b/ + [`c`]"]);
+    }
+
+    #[test]
+    fn a_slash_at_the_end_is_remembered() {
+        let sources = ["a/b/", "a/c", "a/./"].map(|source| Location::parse(source.as_bytes()).unwrap());
+        let groups = relative_sources(&sources).unwrap();
+        assert_eq!(groups[0].with_slash, [RelPath::tidy(b"a/b").unwrap()]);
+        assert_eq!(groups[1].with_slash, []);
+        let destination = Location::parse(b"h:dst").unwrap();
+        let (at, place) = behind_link(&groups[0].base, &destination, &groups[0].with_slash[0]);
+        assert_eq!(at.to_string(), "a/b/");
+        assert_eq!(place, Place { path: b"dst/a/b/".to_vec(), root: PlaceRoot::Exactly });
     }
 
     #[test]

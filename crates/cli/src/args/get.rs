@@ -1,7 +1,7 @@
 //! `haul get`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -32,9 +32,9 @@ pub(crate) struct GetArgs {
     /// az://CONTAINER/KEY
     #[arg(value_name = "SRC")]
     pub(crate) source: OsString,
-    /// The file to write, or the directory to write it into [default: standard output]
+    /// The file to write, or the directory to write it into; - is standard output [default: -]
     #[arg(value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
+    file: Option<PathBuf>,
     /// Write each object below SRC to a named pipe that haul creates in DIR
     #[arg(long, value_name = "DIR", conflicts_with = "file", help_heading = "Multiple streams")]
     pub(crate) fifo_dir: Option<PathBuf>,
@@ -64,4 +64,11 @@ pub(crate) struct GetArgs {
     pub(crate) output: OutputArgs,
     #[command(flatten)]
     pub(crate) manifest: ManifestArgs,
+}
+
+impl GetArgs {
+    /// The file to write, or the directory to write it into; `None` and `-` are standard output.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref().filter(|file| file.as_os_str() != "-")
+    }
 }

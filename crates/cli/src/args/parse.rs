@@ -173,7 +173,7 @@ fn understood(words: &[OsString], settle: Settle<'_>) -> Result<Result<Cli, clap
 /// The advice if a command of another tool differs from the command of haul with the same name.
 fn unlike(typed: &str, command: &cli::Command) -> Option<&'static str> {
     match (typed, command) {
-        ("cat", cli::Command::Get(args)) if args.file.is_some() || args.fifo_dir.is_some() => {
+        ("cat", cli::Command::Get(args)) if args.file().is_some() || args.fifo_dir.is_some() => {
             Some("`haul cat` prints one object on standard output: to write a file, use `haul get SRC FILE`")
         }
         ("mirror", cli::Command::Sync(args)) if !args.delete && !args.transfer.dry_run => Some(

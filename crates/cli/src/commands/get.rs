@@ -33,7 +33,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let start = Start::new(
         SummaryCommand::Get,
         place.to_string(),
-        args.file.as_deref().map(|path| {
+        args.file().map(|path| {
             let is_open = is_key_pattern(&place.key);
             if is_open { path.display().to_string() } else { file(path, &place.key).display().to_string() }
         }),
@@ -68,7 +68,7 @@ fn fetch(
     console: &Console,
 ) -> Result<(Object, Got)> {
     let object = find(client, &only_object(client, place)?)?;
-    let output = match &args.file {
+    let output = match args.file() {
         Some(path) => ContentOutput::stage(&file(path, &object.key), &object, settings.raw)?,
         None => stdout()?,
     };

@@ -28,7 +28,7 @@ pub(super) fn run(args: &GetArgs, at: &Location) -> Result<Exit> {
     let start = Start::new(
         SummaryCommand::Get,
         at.to_string(),
-        args.file.as_deref().map(|path| file(path, &name).display().to_string()),
+        args.file().map(|path| file(path, &name).display().to_string()),
     );
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
     let given = &args.reach.given;
@@ -64,7 +64,7 @@ fn fetch(
     (console, cancel): (&Console, &Cancel),
 ) -> Result<(InputFile, Got)> {
     let read = open_file(ends, at)?;
-    let output = match &args.file {
+    let output = match args.file() {
         Some(path) => {
             let name = String::from_utf8_lossy(at.name()).into_owned();
             ContentOutput::stage_state(&file(path, &name), &read.state(), read.entry.len)?

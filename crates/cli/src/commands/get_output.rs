@@ -69,7 +69,7 @@ pub(super) fn get_settings(args: &GetArgs, objects: u64) -> Result<GetSettings> 
 
 /// The name of the stream in a manifest: that of the file that get writes.
 pub(super) fn names(args: &GetArgs) -> ManifestNames {
-    let written = args.file.as_deref().filter(|path| !is_folder(path)).and_then(Path::file_name);
+    let written = args.file().filter(|path| !is_folder(path)).and_then(Path::file_name);
     written.map_or(ManifestNames::Last, |name| ManifestNames::Given(name.as_bytes().to_vec()))
 }
 

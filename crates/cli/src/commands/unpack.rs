@@ -90,7 +90,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let at = parse_location(&args.source, &args.reach.given)?;
     check_get(args, &at)?;
     let mut opening = Opening::new(&at, &args.reach, &args.decode)?;
-    let written = args.unpack.as_deref().or(args.file.as_deref());
+    let written = args.unpack.as_deref().or(args.file());
     let start =
         Start::new(SummaryCommand::Get, at.to_string(), written.map(|path| path.display().to_string()));
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
@@ -168,7 +168,7 @@ fn one(
         hashes: false,
         pool,
     };
-    let output = match &args.file {
+    let output = match args.file() {
         Some(path) => {
             let state = [state.0.as_slice(), entry.path.as_bytes()].concat();
             haul_streams::get::ContentOutput::stage_state(&file(path, &name), &state, entry.len)?

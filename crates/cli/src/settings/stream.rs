@@ -57,7 +57,7 @@ pub(crate) fn check_put(args: &PutArgs, places: &[Location]) -> Result<()> {
 /// # Errors
 /// [`haul_core::ErrorKind::Usage`] with the option.
 pub(crate) fn check_get(args: &GetArgs, at: &Location) -> Result<()> {
-    if let Some(file) = &args.file
+    if let Some(file) = args.file()
         && !matches!(Location::parse(file.as_os_str().as_bytes()), Ok(Location::Local(_)))
     {
         let error = usage("write the file", "FILE is a path on this host");
@@ -68,7 +68,7 @@ pub(crate) fn check_get(args: &GetArgs, at: &Location) -> Result<()> {
         let error = usage("use --pages", "only the members of a stream are files of databases");
         return Err(error.with_hint("use it with --unpack DIR, or omit it"));
     }
-    if args.output.json && args.file.is_none() && args.unpack.is_none() {
+    if args.output.json && args.file().is_none() && args.unpack.is_none() {
         return Err(usage("write JSON", "the content goes to standard output: give a FILE"));
     }
     if is_object(at) {

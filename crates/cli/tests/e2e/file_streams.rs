@@ -412,11 +412,13 @@ fn requests_that_cannot_be_meant_are_refused_in_one_line() {
     let [file, folder, missing] =
         ["file", "folder", "missing/file"].map(|name| scene.join(name).display().to_string());
     let slash = format!("{folder}/");
-    let cases: [(&[&str], i32, &str); 19] = [
+    let cases: [(&[&str], i32, &str); 21] = [
         (&["put", &folder], 2, "it is a folder"),
         (&["put", &slash], 2, "the name of the file is missing"),
         (&["put", &missing], 1, "does not exist"),
         (&["put", "-"], 2, "./-"),
+        (&["copy", &file, "-"], 2, "`haul get SRC` writes a stream"),
+        (&["copy", "-", &folder], 2, "`haul put DST` reads a stream"),
         (&["put", "/tmp/*.xb"], 2, "pattern"),
         (&["put", "--no-clobber", &file], 1, "it is there already"),
         (&["put", "--encrypt", "age1x", &file], 2, "age -r"),
@@ -440,6 +442,8 @@ fn requests_that_cannot_be_meant_are_refused_in_one_line() {
         assert!(run.err().lines().count() <= 2, "{words:?} {run}");
     }
     assert_eq!(fs::read(&file).unwrap(), b"x");
+    let run = scene.haul("get").args([&file, "-"]).in_dir(scene.path()).finish().expect_success();
+    assert!(run.stdout == b"x" && !scene.join("-").exists(), "{run}");
     let unreachable = scene.haul("put").args(["-e", "false", "nobody.invalid:x"]).input("x").finish();
     let _ = unreachable.expect_code(4);
 }

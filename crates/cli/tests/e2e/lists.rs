@@ -183,6 +183,7 @@ fn relative_paths_are_those_of_rsync() {
     let scene = Scene::new();
     let (source, old) = trees(&scene);
     fs::remove_dir_all(old.join("top")).unwrap();
+    std::os::unix::fs::symlink("a", source.join("link")).unwrap();
     let other = scene.tree("other");
     for name in ["a/f", "a/only", "d/z/f"] {
         other.file(name, 33);
@@ -194,11 +195,13 @@ fn relative_paths_are_those_of_rsync() {
     let ways = [Some(Way::Local), Some(Way::Push), Some(Way::Pull), None];
     let one = ["src/a/../../src/./a/b/", "src/./top", "src/./d/e"];
     let several = ["other/./d", "src/./a/b", "src/./c", "other/./a/only"];
-    let cases: [(&str, &[&str], &[&str]); 4] = [
+    let cases: [(&str, &[&str], &[&str]); 5] = [
         ("copy", &one, &[]),
         ("copy", &several, &["--exclude=/a/b/x"]),
         ("sync", &["src/./a"], &["--exclude=/a/b/x"]),
         ("copy", &["src/./."], &[]),
+        // With a slash at its end, the directory behind a link is meant.
+        ("copy", &["src/./link/", "src/./c"], &["--exclude=/link/b"]),
     ];
     for (number, (word, names, options)) in cases.into_iter().enumerate() {
         let expected = scene.join(format!("rsync{number}"));
@@ -207,7 +210,7 @@ fn relative_paths_are_those_of_rsync() {
         rsync.args(["-aHAXR", "--modify-window=-1"]).args(options);
         rsync.args((word == "sync").then_some("--delete"));
         tool(rsync.args(names.iter().map(|name| at(name))).arg(slash(&expected)));
-        for way in if number < 3 { &ways[..] } else { &ways[..1] } {
+        for way in if number != 3 { &ways[..] } else { &ways[..1] } {
             let copy = scene.join(format!("{way:?}{number}"));
             duplicate(&old, &copy);
             let run = match way {
