@@ -41,7 +41,7 @@ pub(crate) struct StoreArgs {
     #[command(flatten)]
     pub(crate) address: AddressArgs,
     /// Retry failed requests until TIME passes without progress
-    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = parse_timeout, help_heading = "Object stores")]
+    #[arg(long, alias = "store-timeout", value_name = "TIME", default_value = "120s", value_parser = parse_timeout, help_heading = "Object stores")]
     pub(crate) timeout: u32,
 }
 

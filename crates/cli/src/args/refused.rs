@@ -115,11 +115,18 @@ fn no_value(error: &clap::Error) -> String {
     let choices = texts(error, ContextKind::ValidValue);
     let quoted = format!("`{value}`");
     match error.source().map(ToString::to_string) {
-        Some(cause) if cause.contains(&quoted) => format!("{what}: {cause}"),
-        Some(cause) => format!("{what} {quoted}: {cause}"),
-        None if !choices.is_empty() => format!("{what}: {quoted} is not one of {}", choices.join(", ")),
+        Some(cause) if cause.contains(&quoted) => format!("{what}: {cause}{}", flag_of_rsync(&what)),
+        Some(cause) => format!("{what} {quoted}: {cause}{}", flag_of_rsync(&what)),
+        None if !choices.is_empty() => {
+            format!("{what}: {quoted} is not one of {}{}", choices.join(", "), flag_of_rsync(&what))
+        }
         None => format!("{what} needs a value, as in {}", text(error, ContextKind::InvalidArg)),
     }
+}
+
+/// The way out for an option that takes a value in haul, and none in rsync.
+fn flag_of_rsync(option: &str) -> &'static str {
+    if option.starts_with("--compress") { " (for rsync's flag, write -z)" } else { "" }
 }
 
 /// The forms of haul pipe.

@@ -19,8 +19,10 @@ pub(super) enum ValueShape {
     Assignment,
     /// `'-achv --delete'`.
     Options,
-    /// `id_ed25519`, `.ssh/key`, `key.pem`; also the name of a file that is a private key.
+    /// `id_ed25519`, `.ssh/x`, `key`, `x.pem`; also the name of a file that is a private key.
     Key,
+    /// Anything, if it stands before a source and a destination.
+    Word,
     /// One of these, separated by commas, or a longer word that begins with one.
     Begins(&'static str),
 }
@@ -34,6 +36,7 @@ impl ValueShape {
             "ASSIGNMENT" => Self::Assignment,
             "OPTIONS" => Self::Options,
             "KEY" => Self::Key,
+            "WORD" => Self::Word,
             words => Self::Begins(words),
         }
     }
@@ -59,8 +62,12 @@ impl ValueShape {
             Self::Options => text.starts_with('-') && text.contains(' '),
             Self::Key => {
                 let name = text.rsplit('/').next().unwrap_or(text);
-                name.starts_with("id_") || name.ends_with(".pem") || text.contains(".ssh/")
+                name.starts_with("id_")
+                    || name.ends_with(".pem")
+                    || name.contains("key")
+                    || text.contains(".ssh/")
             }
+            Self::Word => true,
             Self::Begins(words) => words.split(',').any(|word| text.starts_with(word)),
         }
     }

@@ -38,7 +38,12 @@ pub(crate) fn command_advice(command: &str) -> Option<&'static str> {
 
 /// The error for a value that another tool takes behind `name`, which is an option without value in haul.
 pub(crate) fn with_value(command: &str, name: &str, value: &str) -> Option<String> {
-    behind(command, name, value, |shape| shape.fits(value))
+    behind(command, name, value, |shape| shape != ValueShape::Word && shape.fits(value))
+}
+
+/// The same for any value, where the command has a source and a destination without it.
+pub(super) fn with_word(command: &str, name: &str, value: &str) -> Option<String> {
+    behind(command, name, value, |shape| shape == ValueShape::Word)
 }
 
 /// The same for the name of a private key, whatever it looks like.

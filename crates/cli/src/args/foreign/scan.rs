@@ -6,9 +6,13 @@ use std::io::Read;
 use std::path::Path;
 
 use clap::{Arg, Command};
+use haul_core::Location;
 
-use super::lookup::{canonical, option_advice, with_key, with_value};
+use super::lookup::{canonical, option_advice, with_key, with_value, with_word};
 use super::word::{WordVerdict, words};
+
+/// Options of robocopy that, in small letters, may well name a directory.
+const DIRECTORIES: [&str; 7] = ["/COPY", "/DST", "/JOB", "/LOG", "/MOVE", "/QUIT", "/SAVE"];
 
 /// A word of the command line that is no option.
 struct FoundWord<'a> {
@@ -21,22 +25,43 @@ struct FoundWord<'a> {
 /// file is a location.
 pub(crate) fn misplaced(command: &Command, words: &[OsString]) -> Option<String> {
     let typed = words.get(1)?.to_str()?;
+    if let Some(line) = flat_list(typed, words) {
+        return Some(line);
+    }
     let found = locations(command, words.get(2..)?);
     let (_, sources) = found.split_last()?;
     // rsync's `-p 2024` behind the sources may name a new destination; a source that does not exist fails anyway.
     let value = sources.iter().find_map(|word| {
         let text = absent(word.text)?;
-        let line = with_value(typed, word.after.as_deref()?, text)?;
+        let after = word.after.as_deref()?;
+        let more = || if found.len() > 2 { with_word(typed, after, text) } else { None };
+        let line = with_value(typed, after, text).or_else(more)?;
         Some(format!("{line} (no file here is named {text})"))
     });
     let key = || sources.iter().find_map(|word| key_of_ssh(typed, word));
+    // robocopy ignores case. With a source that is missing, nobody means a new directory of that name.
+    let any_case = sources.iter().any(|word| is_missing(word.text));
     value.or_else(key).or_else(|| {
-        let switches = || found.iter().filter_map(|word| switch(typed, word.text));
+        let switches = || found.iter().filter_map(|word| switch(typed, word.text, any_case));
         let ends = found.len() - switches().count();
         // A single letter may name a new destination; a longer name in capitals hardly does.
         let (name, text) = switches().find(|(name, _)| ends >= 2 || name.len() > 2)?;
         let advice = option_advice(typed, name)?.replacen(name, text, 1);
         Some(format!("{advice} (a directory of this name is {text}/)"))
+    })
+}
+
+/// The error for `--no-R` with a list: in rsync the files of the list then lose their paths.
+fn flat_list(command: &str, words: &[OsString]) -> Option<String> {
+    let last = words.iter().rev().filter_map(|word| word.to_str());
+    let relative =
+        last.clone().find(|word| ["-R", "--relative", "--no-R", "--no-relative"].contains(word))?;
+    let is_flat = relative.starts_with("--no") && last.clone().any(|word| word.starts_with("--files-from"));
+    is_flat.then(|| {
+        format!(
+            "`{relative}` of rsync is not an option of `haul {command}` with --files-from: haul always keeps the paths \
+             of a list below DST"
+        )
     })
 }
 
@@ -61,11 +86,21 @@ fn absent(text: &OsStr) -> Option<&str> {
     text.to_str().filter(|text| Path::new(text).symlink_metadata().is_err())
 }
 
-/// The option of robocopy that a word is: its name in the table, and the word.
-fn switch<'a>(command: &str, text: &'a OsStr) -> Option<(&'static str, &'a str)> {
+/// Whether this is a path on this machine, of which nothing is there.
+fn is_missing(text: &OsStr) -> bool {
+    absent(text).is_some_and(|text| {
+        !text.starts_with('/') && matches!(Location::parse(text.as_bytes()), Ok(Location::Local(_)))
+    })
+}
+
+/// The option of robocopy that a word is: its name in the table, and the word. Without a value and `any_case` only in
+/// capitals: `/dst` is a path.
+fn switch<'a>(command: &str, text: &'a OsStr, any_case: bool) -> Option<(&'static str, &'a str)> {
     let text = absent(text).filter(|text| text.starts_with('/'))?;
-    // Only in capitals: `/dst` is a path.
-    let name = text.split(':').next().unwrap_or(text);
+    let (name, value) = text.split_once(':').unwrap_or((text, ""));
+    let upper = name.to_ascii_uppercase();
+    let is_small = any_case && !DIRECTORIES.contains(&upper.as_str()) || !value.is_empty();
+    let name = if is_small { upper } else { name.to_owned() };
     let own = canonical(command);
     let mut words = words().filter(|word| {
         word.tools == ["robocopy"] && word.at.contains(&own) && matches!(word.verdict, WordVerdict::Hint(_))

@@ -320,6 +320,7 @@ fn sample(shape: ValueShape) -> &'static str {
         ValueShape::Assignment => "Port=22",
         ValueShape::Options => "-achv --delete",
         ValueShape::Key => "id_ed25519",
+        ValueShape::Word => "word",
         ValueShape::Begins(words) => words.split(',').next().unwrap_or_default(),
     }
 }
@@ -379,13 +380,20 @@ fn options_of_robocopy_are_no_locations() {
         ("copy a b /LOG+:x.txt", "use --log-file FILE"),
         ("copy a b /E", "a directory of this name is /E/"),
         ("cp a /XF b", "--exclude PATTERN"),
+        ("copy a b /e", "a directory of this name is /e/"),
+        ("copy Cargo.toml b /mt:8", "`/mt:8` of robocopy"),
     ] {
         let words: Vec<&str> = words.split(' ').collect();
         assert!(line(&words).is_err_and(|line| line.contains(said)), "{words:?}: {:?}", line(&words));
     }
-    for words in
-        ["copy a /E", "copy a b /dst", "copy a b /e", "copy a b /MIR/", "copy a b ./MIR", "copy a b -- /E"]
-    {
+    for words in [
+        "copy a /E",
+        "copy a b /dst",
+        "copy Cargo.toml src /e",
+        "copy a b /MIR/",
+        "copy a b ./MIR",
+        "copy a b -- /E",
+    ] {
         let words: Vec<&str> = words.split(' ').collect();
         assert_eq!(line(&words), Ok(()), "{words:?}");
     }

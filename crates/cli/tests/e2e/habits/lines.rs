@@ -8,7 +8,14 @@ pub(super) const COPIED: &str = "COPIED";
 pub(super) const SYNCED: &str = "SYNCED";
 pub(super) const PARTLY: &str = "PARTLY";
 
-pub(super) const RSYNC: [HabitLine; 28] = [
+pub(super) const RSYNC: [HabitLine; 35] = [
+    ("copy -a --no-x --no-i-r --no-N --no-atimes src/ dst/", COPIED),
+    ("copy -ac --no-checksum --no-iconv --no-verbose src/ dst/", COPIED),
+    ("copy -a --compress src/ dst/", "(for rsync's flag, write -z)"),
+    ("copy -a --copy-as=root src/ dst/", "runuser"),
+    ("copy -a --no-numeric-ids src/ dst/", "use --owner-by-name"),
+    ("copy -V src/ dst/", "haul --version"),
+    ("copy -a --files-from=list --no-R src/ dst/", "keeps the paths of a list"),
     ("copy -avh src/ dst/", COPIED),
     ("copy -avzP src/ dst/", COPIED),
     ("copy -aHAXS --numeric-ids --info=progress2 src/ dst/", COPIED),
@@ -77,7 +84,7 @@ pub(super) const SCP: [HabitLine; 20] = [
     ("copy -rP 2222 src/ dst/", "ssh://host:PORT/PATH"),
     ("copy -i id_rsa src/ dst/", "-e 'ssh -i KEY'"),
     ("copy -o StrictHostKeyChecking=no src/ dst/", "give options of ssh with -e"),
-    ("copy -J jump src/ dst/", PARTLY),
+    ("copy -J jump src/ dst/", "-e 'ssh -J HOST'"),
     ("cp -rp src/ dst", COPIED),
     ("copy -l 8000 src/ dst/", "--bwlimit"),
     ("copy -c aes128-gcm@openssh.com src/ dst/", "-e 'ssh -c CIPHER'"),
@@ -105,7 +112,7 @@ pub(super) const MSCP: [HabitLine; 20] = [
     ("copy -m 0xff src/ dst/", "taskset"),
     ("copy -b 16384 src/ dst/", "adapts its buffers"),
     ("copy -P 2222 -i key src/ dst/", "ssh://host:PORT/PATH"),
-    ("copy -J jump src/ dst/", PARTLY),
+    ("copy -J jump src/ dst/", "-e 'ssh -J HOST'"),
     ("copy -o Compression=no src/ dst/", "give options of ssh with -e"),
     ("mscp -n 8 src/ dst/", "not its name"),
 ];
@@ -204,7 +211,9 @@ pub(super) const MC: [HabitLine; 20] = [
     ("alias set store http://h", "named locations"),
 ];
 
-pub(super) const ROBOCOPY: [HabitLine; 20] = [
+pub(super) const ROBOCOPY: [HabitLine; 22] = [
+    ("copy src/ new/ /mir", "`haul sync` does"),
+    ("copy src/ dst/ /mt:32", "`/mt:32` of robocopy"),
     ("copy src/ dst/ /MIR", "`haul sync` does"),
     ("sync src/ dst/ /MIR", "omit it"),
     ("copy src/ dst/ /E", "with their metadata: omit it (a directory of this name is /E/)"),
