@@ -22,8 +22,11 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let layout = layout::run(root, &[]).map_err(|error| format!("layout: {error}"))?;
     println!("== links");
     let links = links::run(root).map_err(|error| format!("links: {error}"))?;
-    let lints = ["clippy", "--locked", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    step("lints", cargo(&lints).current_dir(root))?;
+    // The slow tests are not among all targets, because `cargo test` alone does not run them.
+    for targets in [&["--all-targets"][..], &["--test", SLOW[0]]] {
+        let lints = [&["clippy", "--locked", "--quiet", "--workspace"], targets, &["--", "-D", "warnings"]];
+        step("lints", cargo(&lints.concat()).current_dir(root))?;
+    }
     step("unit tests", unit_tests(root, &[])?.current_dir(root))?;
     Ok(layout && links)
 }

@@ -1,7 +1,7 @@
 //! Large files that changed in part: only changed blocks are sent, and readers see the old file or the new one.
 
 use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use haul_testkit::process::kill;

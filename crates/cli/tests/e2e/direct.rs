@@ -5,7 +5,6 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -300,7 +299,7 @@ fn where_it_is_not_known_who_is_reached_nobody_listens() {
         let run = run.args(["--remote-haul", &program, "--transport", how]).arg(slash(source.path()));
         let run =
             run.arg(joined(&[b"gate:", slash(&scene.join("dst")).as_bytes()])).finish().expect_code(code);
-        let said = if code == 0 { notes(&run) } else { run.out().to_owned() };
+        let said = if code == 0 { notes(&run) } else { run.out().clone() };
         assert!(said.contains("it is not known which of its addresses ssh came to"), "{run}");
         assert!(said.contains("which address ssh goes out from is not known"), "{run}");
     }

@@ -182,10 +182,10 @@ fn one_file_of_the_reference_never_becomes_two_of_the_source() {
     let scene = Scene::new();
     let (source, earlier) = (scene.tree("src"), scene.tree("0"));
     for name in ["a", "b"] {
-        source.text(name, b"content".to_vec());
+        source.text(name, b"content");
         source.time(name, 1_600_000_000, 0);
     }
-    earlier.text("a", b"content".to_vec());
+    earlier.text("a", b"content");
     earlier.time("a", 1_600_000_000, 0);
     fs::hard_link(earlier.join("a"), earlier.join("b")).unwrap();
     let copy = scene.join("dst");

@@ -110,7 +110,7 @@ fn directories_that_cannot_be_listed_are_named() {
     let tree = source(&scene);
     fs::set_permissions(scene.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(tree.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::set_permissions(tree.join("sub"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(tree.join("sub"), fs::Permissions::from_mode(0o0)).unwrap();
     let run = scene.as_nobody().args(["ls", "-r"]).arg(tree.path()).finish().expect_code(1);
     assert!(run.said().contains("src/sub`") && run.out().contains("  b\n"), "{run}");
     fs::set_permissions(tree.join("sub"), fs::Permissions::from_mode(0o755)).unwrap();

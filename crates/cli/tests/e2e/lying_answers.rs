@@ -89,6 +89,9 @@ fn honest(request: &HttpRequest) -> ScriptedReply {
     }
 }
 
+/// Makes the lie from a request and the honest answer.
+type TellLie = Arc<dyn Fn(&HttpRequest, ScriptedReply) -> ScriptedReply + Send + Sync>;
+
 /// A lie: the answer in place of the honest one to requests of this kind.
 struct AnswerLie {
     name: String,
@@ -96,19 +99,14 @@ struct AnswerLie {
     asked: &'static str,
     /// Only the store's own word tells its action.
     believed: bool,
-    tell: Arc<dyn Fn(&HttpRequest, ScriptedReply) -> ScriptedReply + Send + Sync>,
+    tell: TellLie,
 }
 
 fn lies() -> Vec<AnswerLie> {
     let mut all = Vec::new();
-    let mut add =
-        |command: &'static str,
-         asked: &'static str,
-         believed: bool,
-         name: &str,
-         tell: Arc<dyn Fn(&HttpRequest, ScriptedReply) -> ScriptedReply + Send + Sync>| {
-            all.push(AnswerLie { name: format!("{command} {asked} {name}"), command, asked, believed, tell });
-        };
+    let mut add = |command: &'static str, asked: &'static str, believed: bool, name: &str, tell: TellLie| {
+        all.push(AnswerLie { name: format!("{command} {asked} {name}"), command, asked, believed, tell });
+    };
     let long = "x".repeat(3_000_000);
     let tags = "<a>".repeat(1_500_000);
     for (command, kinds) in [

@@ -72,7 +72,7 @@ fn all_end_well(lies: &[LieCase]) {
         }
     };
     std::thread::scope(|scope| {
-        (0..AT_ONCE).for_each(|_| drop(scope.spawn(&work)));
+        (0..AT_ONCE).for_each(|_| drop(scope.spawn(work)));
     });
     let (failed, codes) = (failed.into_inner().unwrap(), codes.into_inner().unwrap());
     let peak = peak.into_inner().unwrap() / MIB;

@@ -47,7 +47,8 @@ fn source(scene: &Scene) -> TestTree {
     for len in [0, 1, 1 << 20, 4 << 20, (4 << 20) + 1, (13 << 20) + 7] {
         tree.file(format!("sizes/{len}"), len);
     }
-    tree.sparse("sparse", 30 << 20, &[9 << 20..(9 << 20) + 1000]);
+    let data = 9 << 20..(9 << 20) + 1000;
+    tree.sparse("sparse", 30 << 20, &[data]);
     tree.file("new\nline", 10);
     tree.many("many", 300, 0..5000);
     tree.link("link", "sparse");

@@ -309,7 +309,7 @@ fn an_object_that_was_replaced_meanwhile_stays() {
     // The deletion finds another object than the look before it.
     let proxy = haul_testkit::Proxy::start(other, |request, _| {
         (request.method == "DELETE" && request.path.ends_with("/t/a") && request.header("if-match").is_some())
-            .then(|| haul_testkit::ProxyTrouble::Refuse(412, "", "PreconditionFailed"))
+            .then_some(haul_testkit::ProxyTrouble::Refuse(412, "", "PreconditionFailed"))
     });
     let to = scene.join("to");
     let run = place.behind(&proxy, "mv").arg(at("t/")).arg(slash(&to)).finish().expect_code(1);

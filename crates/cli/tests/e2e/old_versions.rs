@@ -46,8 +46,8 @@ fn older(scene: &Scene, name: &str) -> TestTree {
     symlink("gone", tree.join("d/gone-link")).unwrap();
     tool(Command::new("mkfifo").arg(tree.join("pipe")));
     fs::create_dir_all(tree.join("gone-dir/sub")).unwrap();
-    tree.text("gone-dir/sub/f", b"older".to_vec());
-    tree.text("to-dir", b"a file in the place of a directory".to_vec());
+    tree.text("gone-dir/sub/f", b"older");
+    tree.text("to-dir", b"a file in the place of a directory");
     for (dir, mode) in [("d", 0o755), ("d/e", 0o750), ("gone-dir", 0o711), ("gone-dir/sub", 0o700)] {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(tree.join(dir), fs::Permissions::from_mode(mode)).unwrap();
@@ -57,7 +57,7 @@ fn older(scene: &Scene, name: &str) -> TestTree {
 
 fn newer(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
-    tree.text("same", b"older same".to_vec());
+    tree.text("same", b"older same");
     tree.time("same", 1_500_000_000, 0);
     for (name, len) in
         [("d/changed", 500), ("d/e/changed", 6), ("large", 9 << 20), ("new", 10), ("first", 30)]
@@ -135,7 +135,7 @@ fn a_single_file_is_kept_as_by_rsync() {
         source.file("f", 100);
         for (tool_name, to) in [("rsync", "f"), ("haul", "f"), ("rsync", "other"), ("haul", "other")] {
             let dir = scene.tree(tool_name);
-            dir.text(to, b"older".to_vec());
+            dir.text(to, b"older");
             let to = if to == "f" { slash(dir.path()) } else { dir.join(to).into_os_string() };
             if tool_name == "rsync" {
                 tool(Command::new("rsync").arg("-a").args(options).arg(source.join("f")).arg(to));
@@ -152,7 +152,7 @@ fn sync_deletes_no_backups() {
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("f", 10);
-    copy.text("f", b"older".to_vec());
+    copy.text("f", b"older");
     for round in 0..3 {
         let run = scene.haul("sync").args(["-b", "--force-delete"]).arg(slash(source.path()));
         let _ = run.arg(slash(copy.path())).finish().expect_success();
@@ -172,7 +172,7 @@ fn names_of_backups_are_refused_at_the_source() {
     for name in ["f", "f~", "d~/g", "old/h"] {
         source.file(name, 10);
     }
-    copy.text("f", b"older".to_vec());
+    copy.text("f", b"older");
     for (option, refused) in [("--backup", &["f~", "d~"][..]), ("--backup-dir=old", &["old"])] {
         let run = scene.haul("copy").arg(option).arg(slash(source.path())).arg(slash(copy.path()));
         let run = run.finish().expect_code(1);
@@ -245,7 +245,7 @@ fn backups_on_another_file_system_are_refused_by_name() {
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     let other = tempfile::tempdir_in("/dev/shm").unwrap();
     source.file("f", 10);
-    copy.text("f", b"older".to_vec());
+    copy.text("f", b"older");
     let run = scene.haul("copy").arg("--backup-dir").arg(other.path()).arg(slash(source.path()));
     let run = run.arg(slash(copy.path())).finish().expect_code(1);
     assert!(run.said().contains("--backup-dir on the file system of the entry"), "{run}");
@@ -256,7 +256,7 @@ fn backups_that_cannot_be_made_are_refused() {
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("f", 10);
-    copy.text("f", b"older".to_vec());
+    copy.text("f", b"older");
     for (options, why) in [
         (&["--suffix=.old"][..], "--backup is missing"),
         (&["-b", "--suffix="], "has the name of the entry itself"),

@@ -1,7 +1,6 @@
 //! Prompts of ssh stay visible until they are answered, and then the copy starts.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

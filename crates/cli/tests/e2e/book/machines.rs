@@ -49,10 +49,7 @@ impl Machines {
         let session = roots.join("session");
         let lines = vec!["AcceptEnv BOOK_HOST".to_owned()];
         let force_command = Some(format!("sh {}", session.display()));
-        let machines = Self {
-            scene: Scene::with_sshd(SshdOptions { lines, force_command, ..SshdOptions::default() }),
-            roots,
-        };
+        let machines = Self { scene: Scene::with_sshd(SshdOptions { lines, force_command }), roots };
         machines.write("enter", include_str!("enter.sh"), 0o755);
         // A machine with a `forced` command runs that, as `command=` in its authorized_keys would.
         let enter = machines.enter("$BOOK_HOST").join(" ");
