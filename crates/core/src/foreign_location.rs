@@ -14,12 +14,12 @@ const SCHEMES: [(&[&str], &str); 11] = [
     (&["scp", "fish", "shell"], "write ssh://{}"),
     (&["rsync"], "haul does not speak the rsync protocol: use host:PATH, over ssh"),
     (&["cifs"], "write smb://{}"),
-    (&["nfs", "afp"], "haul has no ends of this kind: mount the share and give its path"),
+    (&["nfs", "afp"], "haul has no locations of this kind: mount the share and give its path"),
     (
         &["http", "https", "ftp", "ftps", "dav", "davs", "webdav"],
         "haul does not copy from web and FTP servers: use curl or rclone, or sftp://host/PATH",
     ),
-    (&["hdfs", "gdrive", "dropbox", "onedrive"], "haul has no ends of this kind: use rclone"),
+    (&["hdfs", "gdrive", "dropbox", "onedrive"], "haul has no locations of this kind: use rclone"),
     (&["file"], "write the path itself, as in {}"),
 ];
 
@@ -54,7 +54,7 @@ fn of_url(text: &str) -> Option<String> {
     Some(match known {
         Some((_, advice)) => advice.replace("{}", if rest.is_empty() { "..." } else { rest }),
         None => format!(
-            "haul has no ends of this kind, only ssh://, sftp://, smb://, s3://, gs:// and az://; a local file is ./{text}"
+            "haul has no locations of this kind, only ssh://, sftp://, smb://, s3://, gs:// and az://; a local file is ./{text}"
         ),
     })
 }
@@ -120,7 +120,7 @@ fn of_remote(text: &str) -> Option<String> {
     let (_, scheme, endpoint) = REMOTES.iter().find(|(names, ..)| names.contains(&name))?;
     let url = format!("{scheme}://{}", path.trim_start_matches('/'));
     let instead = match (scheme.is_empty(), endpoint) {
-        (true, _) => "haul has no ends of this kind: use rclone".to_owned(),
+        (true, _) => "haul has no locations of this kind: use rclone".to_owned(),
         (false, true) => {
             format!("write {url} and give the address of the store's S3 interface with --endpoint")
         }

@@ -145,8 +145,8 @@ pub trait Source: Send + Sync {
     /// [`crate::ErrorKind::NotFound`] for a start that does not exist.
     fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()>;
 
-    /// The current entries at `paths`, without following symbolic links unless the source was opened so: one result for each path, in order. `Ok(None)`
-    /// means that there is no such entry.
+    /// The current entries at `paths`, without following symbolic links unless the source was opened so: one result for
+    /// each path, in order. `Ok(None)` means that there is no such entry.
     ///
     /// # Errors
     /// If the whole call fails.

@@ -171,6 +171,7 @@ fn missing_permission(operation: &str) -> String {
         "give up the upload of" => "s3:AbortMultipartUpload",
         "write" | "write a part of" => "s3:PutObject",
         "remove" => "s3:DeleteObject",
+        "make" => "s3:CreateBucket",
         _ => "s3:GetObject",
     };
     format!("the credentials may lack the permission {permission}, or a policy of the bucket denies it")

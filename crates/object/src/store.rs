@@ -241,8 +241,7 @@ impl<'a> RequestProgress<'a> {
     /// Tells the user if the request is silent.
     pub(crate) fn look(&self) {
         if let Some(tell) = self.silent
-            && self.moved.load(Ordering::Relaxed) == 0
-            && self.begun.elapsed() > SILENT
+            && self.since_moved() > SILENT
         {
             tell();
         }
@@ -255,8 +254,12 @@ impl<'a> RequestProgress<'a> {
 
     /// Whether there was no progress for too long.
     pub(crate) fn is_stalled(&self) -> bool {
+        self.since_moved() > self.stall
+    }
+
+    fn since_moved(&self) -> Duration {
         let moved = Duration::from_micros(self.moved.load(Ordering::Relaxed));
-        self.begun.elapsed().saturating_sub(moved) > self.stall
+        self.begun.elapsed().saturating_sub(moved)
     }
 
     /// Whether the request is cancelled or not wanted any more.

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 
 use haul_core::location::SshHost;
+use haul_core::path::printable;
 use haul_core::{Error, ErrorKind, IpFamily, Note, Result, Side};
 use haul_transport::Streams;
 use tempfile::TempDir;
@@ -22,6 +23,7 @@ use super::errand::Errand;
 use super::master::PersistentMaster;
 use super::options::SshOptions;
 use super::process::{SshHelper, SshProcess};
+use super::trouble::LoginCommand;
 
 /// Further connections are TCP connections of their own.
 const DIRECT: u8 = 0;
@@ -33,6 +35,8 @@ const NONE: u8 = 2;
 /// Opens connections by starting ssh.
 pub struct SshDialer {
     shell: Vec<String>,
+    /// `shell` is the command of `-e`.
+    shell_given: bool,
     family: Option<IpFamily>,
     host: SshHost,
     errand: Errand,
@@ -69,6 +73,7 @@ impl SshDialer {
         let dir = if is_free && persistent.is_none() { control_dir() } else { None };
         Ok(Self {
             shell: config.shell.clone(),
+            shell_given: config.shell_given,
             family: config.family,
             host: host.clone(),
             errand,
@@ -85,6 +90,12 @@ impl SshDialer {
     fn socket(&self) -> Option<PathBuf> {
         let persistent = self.persistent.as_ref().map(|master| master.socket.clone());
         persistent.or_else(|| self.dir.lock().as_ref().map(|dir| dir.path().join("c")))
+    }
+
+    fn login(&self) -> LoginCommand {
+        let port = self.host.port.map_or_else(String::new, |port| format!("-p {port} "));
+        let host = printable(self.host.destination.as_bytes());
+        LoginCommand { given: self.shell_given, name: self.name(), host: format!("{port}{host}") }
     }
 
     /// The whole command of a connection.
@@ -186,7 +197,7 @@ impl OpenPipes for SshDialer {
             announce(Arc::downgrade(&process), self.note.clone(), self.name());
         }
         let up = self.persistent.as_ref().map(|master| Arc::clone(&master.is_up));
-        let helper = SshHelper { process, name: self.name(), errand: self.errand.clone(), up };
+        let helper = SshHelper { process, login: self.login(), errand: self.errand.clone(), up };
         Ok(Pipes { from, to, helper: Arc::new(helper) })
     }
 }

@@ -16,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::errand::Errand;
+use super::trouble::LoginCommand;
 use super::{terminal, trouble};
 use crate::dial::{DialRefused, Helper};
 use haul_core::Note;
@@ -247,7 +248,7 @@ impl Drop for SshProcess {
 /// A process as the helper of a connection.
 pub(super) struct SshHelper {
     pub(super) process: Arc<SshProcess>,
-    pub(super) name: String,
+    pub(super) login: LoginCommand,
     pub(super) errand: Errand,
     /// Set when the connection is up.
     pub(super) up: Option<Arc<AtomicBool>>,
@@ -282,7 +283,7 @@ impl Helper for SshHelper {
         let (state, _) = waited;
         let code = state.status.and_then(|status| status.code());
         let lines: Vec<&str> = state.lines.iter().map(String::as_str).collect();
-        let refused = trouble::explain(code, &lines, &self.name, &self.errand);
+        let refused = trouble::explain(code, &lines, &self.login, &self.errand);
         // ssh explains a refused host key in many lines. The error contains the last one, the user gets the others.
         let before = if trouble::is_host_key(&lines) { lines.len() - 1 } else { 0 };
         let reported: Vec<String> = lines.iter().take(before).map(|line| (*line).to_owned()).collect();

@@ -44,15 +44,38 @@ pub(super) fn is_host_key(lines: &[&str]) -> bool {
     lines.iter().any(|line| HOST_KEY.iter().any(|words| line.contains(words)))
 }
 
+/// The command that logs in, for hints.
+pub(super) struct LoginCommand {
+    /// It is that of `-e`, which is not repeated, because it may contain a password.
+    pub(super) given: bool,
+    /// The name of the host, for messages.
+    pub(super) name: String,
+    /// The last arguments, up to the host.
+    pub(super) host: String,
+}
+
+impl LoginCommand {
+    /// The command as a user runs it, with more arguments.
+    fn with(&self, more: &str) -> String {
+        let host = &self.host;
+        if self.given {
+            format!("the command of -e with `{host}{more}` after it")
+        } else {
+            format!("`ssh {host}{more}`")
+        }
+    }
+}
+
 /// The hint for a rejected host key.
-fn host_key_hint(lines: &[&str], name: &str) -> String {
+fn host_key_hint(lines: &[&str], login: &LoginCommand) -> String {
     if lines.iter().any(|line| line.contains("IDENTIFICATION HAS CHANGED")) {
         let offending = lines.iter().filter(|line| line.starts_with("Offending "));
         let known = offending.filter_map(|line| line.split_once(" key in ")).map(|(_, place)| place).next();
         let place = known.map_or_else(|| "the file of known hosts".to_owned(), str::to_owned);
+        let name = &login.name;
         return format!("if you know why the key of {name} has changed, remove the old one from {place}");
     }
-    format!("if its key is not known here yet, run `ssh {name}` once and accept it")
+    format!("if its key is not known here yet, run {} once and accept it", login.with(""))
 }
 
 /// Parts of ssh's messages after which another attempt would fail in the same way.
@@ -65,7 +88,13 @@ const HOPELESS: [&str; 5] = [
 ];
 
 /// Interprets the exit status and the last lines of an ssh process without a greeting.
-pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Errand) -> DialRefused {
+pub(super) fn explain(
+    code: Option<i32>,
+    lines: &[&str],
+    login: &LoginCommand,
+    errand: &Errand,
+) -> DialRefused {
+    let name = &login.name;
     let said = |words: &[&str]| lines.iter().any(|line| words.iter().any(|word| line.contains(word)));
     let last = lines.last().copied().unwrap_or_default();
     let unreachable = |operation: &str, cause: String| {
@@ -76,7 +105,7 @@ pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Er
         Errand::Sftp | Errand::Command(_) => {
             let mut refused =
                 explain_other(code, last, &said, &|cause| unreachable("connect to", cause), errand);
-            refused.error = with_hint(refused.error, lines, name);
+            refused.error = with_hint(refused.error, lines, login);
             return refused;
         }
     };
@@ -92,7 +121,7 @@ pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Er
         Some(SSH_FAILED) | None => {
             let cause = if last.is_empty() { "ssh ended and said nothing" } else { last };
             let error = unreachable("connect to", cause.to_owned());
-            DialRefused { trouble: trouble(&said), error: with_hint(error, lines, name) }
+            DialRefused { trouble: trouble(&said), error: with_hint(error, lines, login) }
         }
         Some(code) => {
             let cause = match last {
@@ -109,12 +138,12 @@ pub(super) fn explain(code: Option<i32>, lines: &[&str], name: &str, errand: &Er
 }
 
 /// The error, with a hint if ssh rejected the key of the host, or the host rejected the user, or is unknown.
-fn with_hint(error: Error, lines: &[&str], name: &str) -> Error {
+fn with_hint(error: Error, lines: &[&str], login: &LoginCommand) -> Error {
     let said = |words: &str| lines.iter().any(|line| line.contains(words));
     if is_host_key(lines) {
-        error.with_hint(host_key_hint(lines, name))
+        error.with_hint(host_key_hint(lines, login))
     } else if said("Permission denied (") {
-        error.with_hint(format!("haul logs in with ssh: first make `ssh {name} true` work"))
+        error.with_hint(format!("haul logs in with ssh: first make {} work", login.with(" true")))
     } else if said("Could not resolve hostname") {
         error.with_hint("the part before a colon is a host; a local path with a colon in it is ./PATH")
     } else {
@@ -166,8 +195,12 @@ fn explain_other(
 mod tests {
     use super::*;
 
+    fn login(given: bool) -> LoginCommand {
+        LoginCommand { given, name: "db1:2222".to_owned(), host: "-p 2222 db1".to_owned() }
+    }
+
     fn trouble(code: i32, line: &str) -> (AfterRefusal, String) {
-        let refused = explain(Some(code), &[line], "db1", &Errand::Agent("haul".to_owned()));
+        let refused = explain(Some(code), &[line], &login(false), &Errand::Agent("haul".to_owned()));
         (refused.trouble, refused.error.to_string())
     }
 
@@ -190,11 +223,12 @@ mod tests {
             trouble(255, "ssh: Could not resolve hostname db1: Name or service not known").0,
             AfterRefusal::Fatal
         );
-        let hint = |lines: &[&str]| {
-            let refused = explain(Some(255), lines, "db1", &Errand::Sftp);
+        let hint_of = |given, lines: &[&str]| {
+            let refused = explain(Some(255), lines, &login(given), &Errand::Sftp);
             refused.error.hint().unwrap_or_default().to_owned()
         };
-        assert!(hint(&["Host key verification failed."]).contains("`ssh db1`"));
+        let hint = |lines: &[&str]| hint_of(false, lines);
+        assert!(hint(&["Host key verification failed."]).contains("`ssh -p 2222 db1`"));
         let changed = [
             "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @",
             "Add correct host key in /k to get rid of this message.",
@@ -202,7 +236,9 @@ mod tests {
             "Host key verification failed.",
         ];
         assert!(hint(&changed).ends_with("from /k:3"), "{}", hint(&changed));
-        assert!(hint(&["me@db1: Permission denied (publickey)."]).contains("`ssh db1 true`"));
+        let denied = ["me@db1: Permission denied (publickey)."];
+        assert!(hint(&denied).contains("`ssh -p 2222 db1 true`"));
+        assert!(hint_of(true, &denied).contains("the command of -e with `-p 2222 db1 true` after it"));
         assert!(hint(&["ssh: Could not resolve hostname db1: no"]).contains("./PATH"));
         assert_eq!(hint(&["Connection refused"]), "");
         let (other, text) = trouble(2, "error: unrecognized subcommand 'agent'");

@@ -53,8 +53,9 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     check_endpoint(args.reach.store.address.endpoint.as_deref(), objects(&places))?;
     let options = put_options(&args.object, args.no_clobber)?;
     let count = streams(args)?;
-    // Without objects, --compress is for the way to the hosts.
-    let encode = if objects(&places).next().is_some() { encode(&args.encode)? } else { Encode::default() };
+    // A file gets the stream as it is: for hosts, --compress is for the way, and settings are for objects.
+    let only_objects = objects(&places).count() == places.len();
+    let encode = if only_objects { encode(&args.encode)? } else { Encode::default() };
     let memory = content_memory(&args.reach.memory, count as u64, encode.least())?;
     let (command, name) = command(&args.command)?;
     let cancel = Cancel::default();
@@ -151,8 +152,9 @@ fn upload(
 fn progress(statuses: &[Arc<PutStatus>], targets: u64) -> StreamProgress {
     let totals = totals(statuses, targets);
     let in_hand = totals.found_bytes.saturating_sub(totals.sent_bytes + totals.resumed_bytes);
-    let limit = if in_hand < IN_HAND * totals.found { Limit::Source } else { Limit::Destination };
     let ended = statuses.iter().all(|status| status.ended.load(Ordering::Relaxed));
+    let waits = !ended && in_hand < IN_HAND * totals.found;
+    let limit = if waits { Limit::Source } else { Limit::Destination };
     StreamProgress { totals, ended, limit }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use haul_core::path::printable;
-use haul_core::{Digest, Error, Report, Totals};
+use haul_core::{Digest, Error, ErrorKind, Report, Totals};
 use haul_job::RequestCounts;
 
 use super::differences::Differences;
@@ -161,6 +161,12 @@ impl Summary {
         let Totals { copied, made, linked, removed, same, sent_bytes, resumed_bytes, .. } =
             self.report.totals;
         [copied, made, linked, removed, same, sent_bytes, resumed_bytes].into_iter().any(|count| count > 0)
+    }
+
+    /// Whether another run may copy more. It finds no source that does not exist.
+    fn may_resume(&self) -> bool {
+        let is_missing = |group: &FailureGroup| group.kind == ErrorKind::NotFound;
+        self.report.fatal.is_some() || self.groups.is_empty() || !self.groups.iter().all(is_missing)
     }
 
     fn counts(&self, lines: &mut Vec<String>) {
@@ -419,7 +425,8 @@ impl Summary {
         let mut last = String::new();
         let again = "run the same command again to resume";
         let copies = matches!(self.command, SummaryCommand::Copy | SummaryCommand::Sync) && !self.dry_run;
-        let advice = if copies && self.moved() { format!("; {again}") } else { String::new() };
+        let advice =
+            if copies && self.moved() && self.may_resume() { format!("; {again}") } else { String::new() };
         let _ = match self.exit {
             Exit::Done | Exit::Usage => Ok(()),
             Exit::Interrupted => write!(last, "haul: interrupted{advice}"),

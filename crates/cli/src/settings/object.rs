@@ -28,9 +28,7 @@ pub(crate) fn parse_place(text: &OsStr, given: &GivenArgs) -> Result<ObjectPlace
         Location::Object(place) => Ok(place),
         other => {
             let error = usage("use the location", "it is not in an object store").on(other.to_string());
-            Err(error.with_hint(
-                "object stores are s3://, gs:// and az://; for files and directories use `haul copy`",
-            ))
+            Err(error.with_hint("object stores are s3://, gs:// and az://"))
         }
     }
 }

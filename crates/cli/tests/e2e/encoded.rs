@@ -25,6 +25,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_plain_stream_is_refused_where_a_key_was_named,
         unreadable_or_invalid_input_is_reported_in_one_line,
         packing_stays_within_the_memory_that_was_declared,
+        a_setting_for_objects_leaves_a_stream_that_also_goes_to_a_file_as_it_is,
     ]
 }
 
@@ -64,6 +65,14 @@ fn mixed(len: usize) -> Vec<u8> {
         }
     }
     bytes
+}
+
+fn a_setting_for_objects_leaves_a_stream_that_also_goes_to_a_file_as_it_is() {
+    let (place, bytes) = (StoreOfTest::new(), mixed(9_000_000));
+    let file = place.scene.join("file");
+    let run = place.haul("put").env("HAUL_COMPRESS", "zstd:3").args([at("key").into(), file.clone()]);
+    let _ = run.input(&bytes[..]).finish().expect_success();
+    assert!(fs::read(&file).unwrap() == bytes && place.stored("key") == bytes);
 }
 
 fn other_tools_unpack_a_packed_stream_and_it_comes_back() {

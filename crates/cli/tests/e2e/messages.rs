@@ -117,13 +117,13 @@ fn mistakes_in_the_command_are_explained() {
             "a directory below a file",
             "copy src/ one/file/sub",
             2,
-            "haul: failed to copy to `one/file/sub` (destination): it is no directory, or a file is above it",
+            "haul: failed to copy to `one/file/sub` (destination): it is a file, or a file is above it, and a directory is needed",
         ),
         (
             "a file into a file",
             "copy src/big one/file/",
             2,
-            "haul: failed to copy to `one/file/big` (destination): it is no directory, or a file is above it",
+            "haul: failed to copy to `one/file/big` (destination): it is a file, or a file is above it, and a directory is needed",
         ),
         (
             "a directory that cannot be made",
@@ -180,13 +180,13 @@ fn mistakes_at_a_remote_host_are_explained() {
             "a directory onto a file",
             "copy src/ FAR/one/file",
             2,
-            "haul: failed to copy to `FAR/one/file` (destination): it is no directory, or a file is above it",
+            "haul: failed to copy to `FAR/one/file` (destination): it is a file, or a file is above it, and a directory is needed",
         ),
         (
             "a directory below a file",
             "copy src/ FAR/one/file/sub",
             2,
-            "haul: failed to copy to `FAR/one/file/sub` (destination): it is no directory, or a file is above it",
+            "haul: failed to copy to `FAR/one/file/sub` (destination): it is a file, or a file is above it, and a directory is needed",
         ),
     ];
     let place = format!("{far}{}", scene.path().display());
@@ -342,6 +342,13 @@ fn a_store_that_does_not_answer_is_named() {
         assert!(first.starts_with(&format!("haul: no answer from {endpoint} yet (")), "{run}");
         assert!(first.contains(why) && first.ends_with("; trying for up to 8 s"), "{run}");
     }
+    // A put has sent its content before it waits for the answer.
+    let run = scene.haul("put").args(["--timeout", "8s", "--endpoint", &silent, "s3://bucket/key"]);
+    let run = run.env("AWS_ACCESS_KEY_ID", "x").env("AWS_SECRET_ACCESS_KEY", "x").input("content");
+    let run = run.limit(Duration::from_secs(60)).finish().expect_code(4);
+    let first = format!("haul: no answer from {silent} yet (");
+    assert!(run.err().lines().next().is_some_and(|line| line.starts_with(&first)), "{run}");
+    assert!(!run.err().contains("limit: source"), "{run}");
 }
 
 fn only_text_is_written_to_a_terminal() {

@@ -333,7 +333,10 @@ impl Session {
                     drop(state);
                     let error =
                         Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", reasons.join("; "));
-                    let hint = "open a port between the two (`--ports`), or leave `--transport tls` out";
+                    let nobody_listens = reasons.iter().all(|why| why.contains("cannot listen"));
+                    let way_out =
+                        if nobody_listens { "choose other ports" } else { "open a port between the two" };
+                    let hint = format!("{way_out} (`--ports`), or leave `--transport tls` out");
                     return self.fail(error.on(name).with_hint(hint));
                 }
                 (format!("content goes through ssh: no direct connection to {name} is possible"), reasons)

@@ -279,12 +279,12 @@ impl Tree {
                 self.based.store(true, Ordering::Relaxed);
                 Ok(())
             }
-            Err(Fault::Lost(error)) => Err(error),
-            other => {
-                let no_folder = || Fault::Status(packet::FAILURE, "it is no folder".to_owned());
-                let fault = made.err().or(other.err()).unwrap_or_else(no_folder);
-                Err(error(self.side, "make the folder", &self.dir, fault))
+            Ok(_) => {
+                let cause = "it is a file, or a file is above it, and a directory is needed";
+                Err(Error::new(ErrorKind::Usage, self.side, "copy to", cause).on(&self.dir[..]))
             }
+            Err(Fault::Lost(error)) => Err(error),
+            Err(fault) => Err(error(self.side, "make the folder", &self.dir, made.err().unwrap_or(fault))),
         }
     }
 

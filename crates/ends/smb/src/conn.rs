@@ -206,6 +206,9 @@ fn no_answer(login: &ShareLogin, error: &smb2::Error) -> Error {
         smb2::Error::Timeout => "the host does not answer".to_owned(),
         other => other.to_string(),
     };
+    if cause.contains("failed to lookup address") {
+        return lost(login, &format!("no host is known as {}", login.server.host));
+    }
     lost(login, &cause).with_hint("is it the right host, and does a firewall let port 445 through?")
 }
 

@@ -182,7 +182,7 @@ impl Client {
     ) -> Result<T, Fault> {
         let mut retry = RetryPolicy::new(self.timeout);
         loop {
-            let tell = || self.report_wait("silence");
+            let tell = || self.report_wait("no answer from", "silence");
             let at = RequestProgress::new(retry.stall(), &self.cancel, unwanted).telling(&tell);
             if at.is_abandoned() {
                 return Err(Fault::new(FailureClass::Abandoned, "interrupted"));
@@ -215,8 +215,10 @@ impl Client {
                 let why = printable(fault.message.as_bytes());
                 self.notify(&format!("the credentials are refused ({why}): waiting for new ones"));
             }
-            if retry.is_long() {
-                self.report_wait(&fault.reason());
+            let is_told = matches!(fault.class, FailureClass::Login | FailureClass::Expired);
+            if retry.is_long() && !is_told {
+                let outcome = if fault.status == 0 { "no answer from" } else { "no success at" };
+                self.report_wait(outcome, &fault.reason());
             }
             let mut ends = vec![&*self.cancel];
             ends.extend(unwanted);
@@ -225,14 +227,14 @@ impl Client {
         }
     }
 
-    /// Tells the user once that the store has not answered yet, if it never did.
-    fn report_wait(&self, why: &str) {
+    /// Tells the user once that no request has succeeded yet, if none ever did.
+    fn report_wait(&self, outcome: &str, why: &str) {
         if self.last_success.lock().is_some() || self.wait_reported.swap(true, Ordering::Relaxed) {
             return;
         }
         let (store, most) = (self.shown_endpoint(), self.timeout.as_secs());
         let why = without_errno(why);
-        self.notify(&format!("no answer from {store} yet ({why}); trying for up to {most} s"));
+        self.notify(&format!("{outcome} {store} yet ({why}); trying for up to {most} s"));
     }
 
     /// The endpoint, or the bucket at the provider's own.

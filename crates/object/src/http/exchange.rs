@@ -274,9 +274,18 @@ fn lost(error: &reqwest::Error) -> Fault {
     if error.is_builder() {
         return Fault::new(FailureClass::Final, text);
     }
-    let Some(host) = error.url().filter(|_| error.is_connect()).map(host_of) else {
+    let host = error.url().map(host_of).unwrap_or_default();
+    if text.contains("invalid HTTP version parsed") {
+        return Fault::new(FailureClass::Nonsense, format!("{host} does not speak HTTP"));
+    }
+    if !error.is_connect() {
         return Fault::new(FailureClass::Again, text);
-    };
+    }
+    if let Some((_, why)) = text.split_once("invalid peer certificate: ") {
+        let message =
+            format!("the certificate of {host} is not trusted ({why}): --ca-cert FILE adds an authority");
+        return Fault::new(FailureClass::Foreign, message);
+    }
     // A TLS client that gets an HTTP answer.
     if text.contains("InvalidContentType") {
         return Fault::new(FailureClass::Foreign, format!("{host} does not speak TLS: is it http://{host}?"));

@@ -115,6 +115,12 @@ impl AwsCredentialChain {
         if let Some(profile) = &self.profile {
             return Err(login(format!("the profile `{profile}` has no credentials")));
         }
+        const PAIR: [&str; 2] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
+        match PAIR.map(|name| variable(name).is_some()) {
+            [true, false] => return Err(login(format!("{} is set, and {} is not", PAIR[0], PAIR[1]))),
+            [false, true] => return Err(login(format!("{} is set, and {} is not", PAIR[1], PAIR[0]))),
+            _ => {}
+        }
         let store = AmazonS3Builder::from_env()
             .with_bucket_name(&self.bucket)
             .with_region(&self.region)

@@ -72,6 +72,7 @@ fn feed_targets<'scope, 'a: 'scope>(
         status.read.store(cutter.proof_len(), Ordering::Relaxed);
         let plain = cutter.feed().plain_len().unwrap_or(cutter.proof_len());
         status.plain.store(plain, Ordering::Relaxed);
+        status.ended.store(cutter.ended(), Ordering::Relaxed);
         let Some(part) = part.map(Arc::new) else { break };
         if ups.iter().all(Upstream::has_failed) {
             return Ok(());

@@ -174,9 +174,13 @@ impl Root {
     pub(crate) fn shown(&self, path: &RelPath) -> Vec<u8> {
         use std::os::unix::ffi::OsStrExt;
         let mut shown = self.base.dir.as_os_str().as_bytes().to_vec();
+        // `name` reads better than `./name`.
+        if shown == b"." && !(path.is_root() && matches!(&self.base.name[..], b"" | b".")) {
+            shown.clear();
+        }
         for part in [&self.base.name[..], path.as_bytes()] {
             if !matches!(part, b"" | b".") {
-                if shown.last() != Some(&b'/') {
+                if shown.last().is_some_and(|last| *last != b'/') {
                     shown.push(b'/');
                 }
                 shown.extend_from_slice(part);

@@ -44,7 +44,7 @@ fn examine(root: &Root) -> Option<Error> {
         Err(_) => match root.at(&everything) {
             Ok(at) => at.dir,
             Err(Errno::NOTDIR) => {
-                let cause = "it is no directory, or a file is above it";
+                let cause = "it is a file, or a file is above it, and a directory is needed";
                 return Some(root.fault(ErrorKind::Usage, "copy to", &everything, cause));
             }
             Err(_) => return None,

@@ -124,6 +124,7 @@ impl<'a> Walk<'a> {
             Ok((at, found))
         });
         match found {
+            Err(Errno::NOENT) => batch.errors.push(self.failure("find", start, Errno::NOENT)),
             Err(errno) => batch.errors.push(self.failure("look at", start, errno)),
             Ok((at, found)) => {
                 let above = if found.entry.is_dir() { self.above(start) } else { None };
