@@ -11,6 +11,9 @@ use crate::links;
 /// Integration tests that are not part of the quick check: they need root, servers and half an hour.
 const SLOW: [&str; 1] = ["e2e"];
 
+/// The fuzz targets, a workspace of their own.
+const FUZZ: &str = "fuzz/Cargo.toml";
+
 /// Runs the checks; the first that fails ends it. `Ok(false)`: the layout or links have problems, which were
 /// printed.
 ///
@@ -18,6 +21,8 @@ const SLOW: [&str; 1] = ["e2e"];
 /// If another check fails.
 pub(crate) fn run(root: &Path) -> Result<bool, String> {
     step("format", cargo(&["fmt", "--all", "--check"]).current_dir(root))?;
+    let fuzz_format = ["fmt", "--manifest-path", FUZZ, "--check"];
+    step("format of the fuzz targets", cargo(&fuzz_format).current_dir(root))?;
     println!("== layout");
     let layout = layout::run(root, &[]).map_err(|error| format!("layout: {error}"))?;
     println!("== links");
@@ -27,6 +32,8 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
         let lints = [&["clippy", "--locked", "--quiet", "--workspace"], targets, &["--", "-D", "warnings"]];
         step("lints", cargo(&lints.concat()).current_dir(root))?;
     }
+    let fuzz_types = ["check", "--locked", "--quiet", "--manifest-path", FUZZ];
+    step("types of the fuzz targets", cargo(&fuzz_types).current_dir(root))?;
     step("unit tests", unit_tests(root, &[])?.current_dir(root))?;
     Ok(layout && links)
 }
