@@ -1,8 +1,9 @@
 //! `cargo xtask check`: the checks that take two minutes on two processors once everything is built, without root.
 
 use std::fs;
+use std::num::NonZero;
 use std::path::Path;
-use std::process::Command;
+use std::thread;
 
 use crate::command::{cargo, step};
 use crate::layout;
@@ -34,22 +35,40 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     }
     let fuzz_types = ["check", "--locked", "--quiet", "--manifest-path", FUZZ];
     step("types of the fuzz targets", cargo(&fuzz_types).current_dir(root))?;
-    step("unit tests", unit_tests(root, &[])?.current_dir(root))?;
+    unit_tests(root)?;
     Ok(layout && links)
 }
 
-/// The command for all tests but the slow ones. The whole workspace is always built, since a choice of packages is a
-/// choice of their libraries' features, and each choice would build those libraries again.
+/// All tests but the slow ones. The whole workspace is always built, since a choice of packages is a choice of their
+/// libraries' features, and each choice would build those libraries again.
 ///
 /// # Errors
-/// If a directory of tests cannot be read.
-pub(crate) fn unit_tests(root: &Path, words: &[&str]) -> Result<Command, String> {
-    let mut command = cargo(&["test", "--locked", "--quiet", "--workspace", "--lib", "--bins"]);
-    for name in integration_tests(root).map_err(|error| format!("list the tests: {error}"))? {
-        command.args(["--test", &name]);
+/// If a directory of tests cannot be read, or a test fails.
+fn unit_tests(root: &Path) -> Result<(), String> {
+    let names = integration_tests(root).map_err(|error| format!("list the tests: {error}"))?;
+    let inside = ["--lib".to_owned(), "--bins".to_owned()];
+    let integration: Vec<String> = names.into_iter().flat_map(|name| ["--test".to_owned(), name]).collect();
+    // Many of them wait for a link or a process, so more of them run than there are processors.
+    let threads = 2 * thread::available_parallelism().map_or(1, NonZero::get);
+    let tests = |kinds: &[&[String]]| {
+        let mut command = cargo(&["test", "--locked", "--quiet", "--workspace"]);
+        command.args(kinds.concat()).env("RUST_TEST_THREADS", threads.to_string()).current_dir(root);
+        command
+    };
+    step("build of the tests", tests(&[&inside, &integration]).arg("--no-run"))?;
+    // For the same reason two of their programs run at a time. cargo alone runs one.
+    let mut others = tests(&[&integration]);
+    let others = thread::spawn(move || others.output());
+    let done = step("unit tests", &mut tests(&[&inside]));
+    let others =
+        others.join().map_err(|_| "integration tests: the thread that runs them ended".to_owned())?;
+    let others = others.map_err(|error| format!("integration tests: {error}"))?;
+    println!("== integration tests");
+    print!("{}{}", String::from_utf8_lossy(&others.stdout), String::from_utf8_lossy(&others.stderr));
+    if !others.status.success() {
+        return Err(format!("integration tests: {}", others.status));
     }
-    command.args(words);
-    Ok(command)
+    done
 }
 
 /// The names of the integration tests of all crates, without the slow ones.
