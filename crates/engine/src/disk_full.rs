@@ -18,6 +18,10 @@ const CHECK: Duration = Duration::from_millis(200);
 /// The shortest time between two warnings, for a disk that is full again and again.
 const WARN: Duration = Duration::from_secs(60);
 
+/// How long everything must fit before the user is told that there is free space: a small file may fit where a large one
+/// does not.
+const SETTLED: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 5000 });
+
 /// Makes senders wait while the destination is full.
 pub(crate) struct DiskFullGate {
     on_full: OnFull,
@@ -30,6 +34,8 @@ struct DiskFullState {
     full: Option<Full>,
     /// The time of the last warning.
     warned: Option<Instant>,
+    /// Since when everything has fitted again, until the user is told.
+    fits_since: Option<Instant>,
 }
 
 struct Full {
@@ -97,15 +103,16 @@ impl DiskFullGate {
             full.next = now + full.pause;
             return;
         }
-        let warned = state.warned.is_none_or(|warned| now - warned >= WARN);
-        if warned {
+        let warns = state.warned.is_none_or(|warned| now - warned >= WARN);
+        if warns {
             state.warned = Some(now);
         }
+        let warned = state.fits_since.take().is_some() || warns;
         let (pause, next) = (FIRST_TRIAL, now + FIRST_TRIAL);
         state.full = Some(Full { error: error.clone(), since: now, warned, trying: false, pause, next });
         drop(state);
         meter.set_full(true);
-        if warned {
+        if warns {
             let most = match longest.as_secs() {
                 seconds @ 0..=119 => format!("{seconds} s"),
                 seconds => format!("{} min", seconds.div_ceil(60)),
@@ -117,19 +124,25 @@ impl DiskFullGate {
     /// A write ended with another result than a full disk. `fits`: it succeeded; otherwise the trial proved nothing.
     pub(crate) fn set_not_full(&self, fits: bool, meter: &Meter<'_>) {
         let mut state = self.state.lock();
-        let Some(full) = &mut state.full else { return };
+        let Some(full) = &mut state.full else {
+            let settled = fits && state.fits_since.is_some_and(|since| since.elapsed() >= SETTLED);
+            if settled {
+                state.fits_since = None;
+                drop(state);
+                meter.warn("there is free space again: continuing");
+            }
+            return;
+        };
         // A write that began before the disk was full proves nothing.
         if !std::mem::take(&mut full.trying) || !fits {
             return;
         }
         let warned = full.warned;
+        state.fits_since = warned.then(Instant::now);
         state.full = None;
         drop(state);
         self.changed.notify_all();
         meter.set_full(false);
-        if warned {
-            meter.warn("there is free space again: continuing");
-        }
     }
 
     /// Asks the sink, and asks again about each question whose answer is a full disk. Before each further request it
@@ -204,7 +217,26 @@ mod tests {
         );
         gate.set_not_full(true, &meter);
         assert!(matches!(gate.pass(|| true), GatePass::Go));
-        assert_eq!(warnings.0.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn space_is_announced_once_everything_fits_and_not_for_one_small_file() {
+        let warnings = Warnings::default();
+        let meter = Meter::new(&warnings);
+        let gate = DiskFullGate::new(OnFull::Pause(Duration::from_secs(600)));
+        for _ in 0..2 {
+            gate.set_full(&error(), &meter);
+            assert!(matches!(gate.pass(|| false), GatePass::Go), "a trial");
+            gate.set_not_full(true, &meter);
+            assert_eq!(warnings.0.load(Ordering::Relaxed), 1, "the disk was full, once");
+        }
+        std::thread::sleep(SETTLED);
+        gate.set_not_full(false, &meter);
+        assert_eq!(warnings.0.load(Ordering::Relaxed), 1, "a failed write proves nothing");
+        for _ in 0..2 {
+            gate.set_not_full(true, &meter);
+            assert_eq!(warnings.0.load(Ordering::Relaxed), 2, "there is space, once");
+        }
     }
 
     #[test]
