@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use haul_core::entry::Xattr;
 use haul_core::{Changes, Entry, RelPath};
 use rustix::fs::{Mode, OFlags, Statx};
+use rustix::thread::{CapabilitySet, capabilities};
 
 use super::metadata::MetadataSetter;
 use super::times::may_be_rounded;
@@ -92,6 +93,20 @@ impl MetadataSetter {
         Ok(changes)
     }
 
+    /// `changes` of an entry without the owner and the group that this user may not set. Setting its metadata
+    /// later warns of them.
+    pub(crate) fn permitted_changes(&self, changes: Changes, now: &Statx, entry: &Entry) -> Changes {
+        let (uid, gid, mode) = self.owner_and_mode(now, entry);
+        if may_give_away() || (now.stx_uid, now.stx_gid) == (uid, gid) {
+            return changes;
+        }
+        let without_owner = changes.without(Changes::OWNER);
+        let permitted =
+            if may_give_to_group(now, gid) { without_owner } else { without_owner.without(Changes::GROUP) };
+        // These bits are dropped where the owner cannot be set.
+        permitted.without(Changes::MODE.when(stat::mode(now) == mode & !SET_ID))
+    }
+
     /// How the attributes differ that can be set here.
     fn kept_attributes(
         &self,
@@ -132,6 +147,16 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Whether this process may set any owner and group.
+fn may_give_away() -> bool {
+    capabilities(None).map_or_else(|_| is_root(), |sets| sets.effective.contains(CapabilitySet::CHOWN))
+}
+
+/// Whether this user may give the file, whose plain metadata is `now`, to the group.
+fn may_give_to_group(now: &Statx, gid: u32) -> bool {
+    now.stx_uid == rustix::process::geteuid().as_raw() && is_member(gid)
+}
+
 /// Whether only root may set the attribute.
 fn is_privileged(name: &[u8]) -> bool {
     name.starts_with(b"trusted.") || name.starts_with(b"security.")
@@ -161,15 +186,15 @@ fn limits(tree: &LocalTree, at: &At, now: &Statx, gid: u32) -> MetadataLimits {
         group = (now.stx_gid == root.stx_gid).then_some(MAY_KEEP_NONE);
         mode = is_fixed.then_some(MAY_KEEP_NONE);
     }
-    if is_root() {
+    if may_give_away() {
         let mapped = "the server gives the files of root to another user";
         let is_mapped = |id: u32| (magic == NFS && NOBODY.contains(&id)).then_some(mapped);
         owner = owner.or_else(|| is_mapped(now.stx_uid));
         group = group.or_else(|| is_mapped(now.stx_gid));
     } else {
         owner = owner.or(Some(ROOT_ALONE));
-        let may_give = now.stx_uid == rustix::process::geteuid().as_raw() && is_member(gid);
-        group = group.or((!may_give).then_some("this user may not set it there"));
+        let cause = "this user may not set it there";
+        group = group.or((!may_give_to_group(now, gid)).then_some(cause));
     }
     MetadataLimits { magic, owner, group, mode, time: None }
 }

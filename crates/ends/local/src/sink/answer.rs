@@ -130,7 +130,10 @@ fn up_to_date(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<A
             sink.clean_later(entry);
         }
     }
-    let changes = sink.metadata().changes(sink.tree(), at, now, entry).map_err(failed)?;
+    let mut changes = sink.metadata().changes(sink.tree(), at, now, entry).map_err(failed)?;
+    if entry.is_dir() || sink.options.dry_run {
+        changes = sink.metadata().permitted_changes(changes, now, entry);
+    }
     if changes.is_empty() {
         return Ok(Answer::Same);
     }
