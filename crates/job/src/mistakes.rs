@@ -13,11 +13,10 @@ pub fn not_found(at: &Location, side: Side) -> Error {
     if !name.iter().any(|byte| matches!(byte, b'*' | b'?')) {
         return error;
     }
-    let name = String::from_utf8_lossy(name);
-    error.with_hint(format!(
-        "haul expands no wildcards here, and quotes keep the shell from it: name the directory with a slash at its \
-         end, and add --include '{name}' --exclude '*'"
-    ))
+    error.with_hint(
+        "haul expands no wildcards here: the shell does, unless they are quoted or no file matches; for files of a \
+         whole tree see `haul help patterns`",
+    )
 }
 
 /// Refuses a unit that stands where a source is expected, as in `--bwlimit 10 MB src dst`.
@@ -102,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_missing_wildcard_is_explained() {
-        assert!(not_found(&at("h:/x/f*"), Side::Source).hint().unwrap().contains("--include 'f*'"));
+        assert!(not_found(&at("h:/x/f*"), Side::Source).hint().unwrap().contains("the shell does"));
         assert_eq!(not_found(&at("h:/x/f"), Side::Source).hint(), None);
     }
 

@@ -2,7 +2,7 @@
 //! before.
 
 use haul_core::event::{Content, Done};
-use haul_core::{Event, Progress, RelPath, Reporter, Totals};
+use haul_core::{Error, Event, Location, Progress, RelPath, Reporter, Side, Totals};
 use haul_store::Bill;
 
 use super::observer::Observer;
@@ -13,6 +13,10 @@ pub struct PartReporter<'a> {
     pub observer: &'a dyn Observer,
     /// The name of the source's root in the transfer; empty if it has none.
     pub root_name: &'a [u8],
+    /// The location of the source.
+    pub source: Option<&'a Location>,
+    /// The location of the destination.
+    pub destination: Option<&'a Location>,
     /// The totals of the parts before.
     pub before: Totals,
     /// This is the last part.
@@ -36,6 +40,27 @@ impl PartReporter<'_> {
             (root, path) => [root, b"/", path].concat(),
         }
     }
+
+    fn failed(&self, name: &[u8], error: &Error) {
+        let at = match error.side() {
+            Side::Source => self.source,
+            Side::Destination => self.destination,
+            Side::Wire | Side::Local => None,
+        };
+        match at.and_then(|at| at_host(at, error.subject())) {
+            Some(subject) => self.observer.failed(name, &error.clone().on(subject)),
+            None => self.observer.failed(name, error),
+        }
+    }
+}
+
+/// The location of `path`, if it is the name that a remote haul gives to an entry at or below `at`.
+fn at_host(at: &Location, path: &[u8]) -> Option<String> {
+    let Location::Ssh { host, path: root } = at else { return None };
+    let trimmed = root.strip_suffix(b"/").unwrap_or(root);
+    let below = path.strip_prefix(trimmed)?;
+    let is_below = !root.is_empty() && (below.is_empty() || below.starts_with(b"/"));
+    is_below.then(|| Location::Ssh { host: host.clone(), path: path.to_vec() }.to_string())
 }
 
 impl Reporter for PartReporter<'_> {
@@ -73,9 +98,9 @@ impl Reporter for PartReporter<'_> {
                 self.observer.entry(&self.name(path), Done { content, ..*done });
             }
             Event::Failed(failure) if self.listed && failure.path.is_root() || failure.has_no_path() => {
-                self.observer.failed(failure.error.subject(), &failure.error);
+                self.failed(failure.error.subject(), &failure.error);
             }
-            Event::Failed(failure) => self.observer.failed(&self.name(&failure.path), &failure.error),
+            Event::Failed(failure) => self.failed(&self.name(&failure.path), &failure.error),
             Event::BadPage(bad) => self.observer.bad_page(&self.name(&bad.path), bad.page),
             Event::Note(text) => self.observer.note(text),
             Event::Warning(text) => self.observer.warn(text),
@@ -88,7 +113,7 @@ mod tests {
     use std::sync::Mutex;
 
     use haul_core::event::Action;
-    use haul_core::{Changes, Digest, Error, ErrorKind, Failure, Side};
+    use haul_core::{Changes, Digest, ErrorKind, Failure};
 
     use super::*;
 
@@ -120,8 +145,9 @@ mod tests {
             });
         }
 
-        fn failed(&self, name: &[u8], _: &Error) {
-            self.add(format!("failed {}", String::from_utf8_lossy(name)));
+        fn failed(&self, name: &[u8], error: &Error) {
+            let [name, subject] = [name, error.subject()].map(String::from_utf8_lossy);
+            self.add(format!("failed {name}: {subject}"));
         }
 
         fn note(&self, text: &str) {
@@ -135,7 +161,16 @@ mod tests {
 
     fn reporter(seen: &SeenTexts, listed: bool) -> PartReporter<'_> {
         let before = Totals { found: 5, ..Totals::default() };
-        PartReporter { observer: seen, root_name: b"src", before, last: false, listed, bill: None }
+        PartReporter {
+            observer: seen,
+            root_name: b"src",
+            source: None,
+            destination: None,
+            before,
+            last: false,
+            listed,
+            bill: None,
+        }
     }
 
     #[test]
@@ -174,6 +209,28 @@ mod tests {
         let failure = Failure { path: RelPath::root(), error };
         reporter(&seen, true).event(&Event::Failed(&failure));
         reporter(&seen, false).event(&Event::Failed(&failure));
-        assert_eq!(*seen.0.lock().unwrap(), ["failed ../x", "failed src"]);
+        assert_eq!(*seen.0.lock().unwrap(), ["failed ../x: ../x", "failed src: ../x"]);
+    }
+
+    #[test]
+    fn an_error_at_a_host_names_the_host() {
+        let shown = |at: &str, side, subject: &str| {
+            let seen = SeenTexts::default();
+            let at = Location::parse(at.as_bytes()).unwrap();
+            let error = Error::new(ErrorKind::PermissionDenied, side, "open", "no").on(subject);
+            let failure = Failure { path: RelPath::new(b"f").unwrap(), error };
+            let reporter = PartReporter { source: Some(&at), ..reporter(&seen, false) };
+            reporter.event(&Event::Failed(&failure));
+            seen.0.into_inner().unwrap().remove(0)
+        };
+        for at in ["h:/x", "h:/x/"] {
+            assert_eq!(shown(at, Side::Source, "/x/f"), "failed src/f: h:/x/f");
+            assert_eq!(shown(at, Side::Source, "/xf"), "failed src/f: /xf", "not below the source");
+            assert_eq!(shown(at, Side::Destination, "/x/f"), "failed src/f: /x/f", "of the other end");
+        }
+        assert_eq!(shown("h:/", Side::Source, "/f"), "failed src/f: h:/f");
+        assert_eq!(shown("h:x", Side::Source, "x/f"), "failed src/f: h:x/f");
+        assert_eq!(shown("h:", Side::Source, "f"), "failed src/f: f", "perhaps the name of no path there");
+        assert_eq!(shown("/x", Side::Source, "/x/f"), "failed src/f: /x/f");
     }
 }

@@ -276,6 +276,8 @@ impl JobRunner<'_> {
             let reporter = PartReporter {
                 observer: self.observer,
                 root_name: &root_name,
+                source: Some(&at),
+                destination: Some(&self.request.destination),
                 before: self.report.totals,
                 last: true,
                 listed,
@@ -353,6 +355,8 @@ impl JobRunner<'_> {
         let reporter = PartReporter {
             observer: self.observer,
             root_name: &part.root_name,
+            source: Some(&part.at),
+            destination: Some(destination),
             before: self.report.totals,
             last,
             listed: part.paths.is_some(),

@@ -32,6 +32,8 @@ pub fn unpack(
     let reporter = PartReporter {
         observer,
         root_name: &[],
+        source: None,
+        destination: Some(at),
         before: Totals::default(),
         last: true,
         listed: false,

@@ -37,7 +37,7 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
     let mut hash = || -> Result<Report> {
         let sources = open_sources(&mut ends, &at, args.links.links())?;
         let is_pattern = sources.iter().any(|source| source.at != at);
-        each_source(&sources, &*console, |source, reporter| {
+        each_source(&sources, None, &*console, |source, reporter| {
             let root_name = reporter.root_name;
             let mut line = |line: haul_engine::HashLine| {
                 let name = match (is_pattern, line.path.as_bytes()) {

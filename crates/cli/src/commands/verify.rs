@@ -97,7 +97,7 @@ impl Verify {
             }
             sources = sources.into_iter().map(OpenedSource::listed).collect();
         }
-        each_source(&sources, &*self.console, |source, reporter| {
+        each_source(&sources, Some(&self.destination), &*self.console, |source, reporter| {
             let place = source.place_at(&self.destination);
             let destination = self.ends.source(&self.destination, &place, Links::Kept);
             let destination = destination.map_err(|error| error.with_side(Side::Destination))?;
@@ -138,9 +138,16 @@ impl Verify {
         let one_file = (root.kind != EntryKind::Dir).then(|| self.destination.name().to_vec());
         let mut lines = read_manifest(list, file.as_bytes(), one_file);
         let console = &*self.console;
-        let (before, bill) = (Totals::default(), None);
-        let reporter =
-            PartReporter { observer: console, root_name: b"", before, last: true, listed: false, bill };
+        let reporter = PartReporter {
+            observer: console,
+            root_name: b"",
+            source: None,
+            destination: Some(&self.destination),
+            before: Totals::default(),
+            last: true,
+            listed: false,
+            bill: None,
+        };
         let differences = &mut self.differences;
         let mut found = |checked| show(console, &reporter, differences, checked);
         let (destination, cancel) = (&*destination, &self.cancel);

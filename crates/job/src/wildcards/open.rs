@@ -104,20 +104,29 @@ pub fn open_sources(ends: &mut Ends, at: &Location, links: Links) -> Result<Vec<
     Ok(opened)
 }
 
-/// Calls `run` with each source of a command, and joins the reports. Ends early if the command cannot go on.
+/// Calls `run` with each source of a command, which may have a destination, and joins the reports. Ends early if the command cannot go on.
 ///
 /// # Errors
 /// Those of `run`.
 pub fn each_source(
     sources: &[OpenedSource],
+    destination: Option<&Location>,
     observer: &dyn Observer,
     mut run: impl FnMut(&OpenedSource, &PartReporter<'_>) -> Result<Report>,
 ) -> Result<Report> {
     let mut report = Report::default();
     for (number, source) in (1..).zip(sources) {
-        let (root_name, listed, before) = (source.root_name(), source.listed, report.totals);
-        let last = number == sources.len();
-        let part = run(source, &PartReporter { observer, root_name, before, last, listed, bill: None })?;
+        let reporter = PartReporter {
+            observer,
+            root_name: source.root_name(),
+            source: Some(&source.at),
+            destination,
+            before: report.totals,
+            last: number == sources.len(),
+            listed: source.listed,
+            bill: None,
+        };
+        let part = run(source, &reporter)?;
         report.seconds += part.seconds;
         merge(&mut report, part);
         if report.fatal.is_some() || report.interrupted {
