@@ -88,7 +88,7 @@ impl Fault {
     /// An error answer.
     pub(crate) fn answer(status: u16, code: &str, message: &str) -> Self {
         let fallback = match status {
-            404 => "it is not there",
+            404 => "not found",
             403 => "access is denied",
             412 => "the condition does not hold",
             _ => "the store gave no reason",
@@ -149,6 +149,10 @@ impl Fault {
         match self.class {
             FailureClass::Login | FailureClass::Expired => error.with_hint(credentials),
             FailureClass::Skewed => error.with_hint("set the clock of this machine"),
+            // A store says which of bucket and object is missing.
+            FailureClass::NotFound if operation == "list" && self.is_bare() => error.with_hint(
+                "the answer gives no reason: check the bucket, and that the endpoint is an object store",
+            ),
             FailureClass::Denied if subject.starts_with("s3://") && self.code == "AccessDenied" => {
                 error.with_hint(missing_permission(operation))
             }

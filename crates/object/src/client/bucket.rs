@@ -27,6 +27,9 @@ pub const AT_ONCE: usize = 24;
 /// The most requests with little or no content in flight.
 pub const MANY_AT_ONCE: usize = 256;
 
+/// How a server that expects TLS ends a connection without it.
+const WITHOUT_TLS: [&str; 2] = ["reset by peer", "closed before message completed"];
+
 /// One bucket of a store. Many threads may use it at once; calls block and are retried.
 pub struct Client {
     pub(super) store: Box<dyn Store>,
@@ -233,7 +236,12 @@ impl Client {
             return;
         }
         let (store, most) = (self.shown_endpoint(), self.timeout.as_secs());
-        let why = without_errno(why);
+        let mut why = without_errno(why);
+        if let Some(host) = store.strip_prefix("http://")
+            && WITHOUT_TLS.iter().any(|text| why.contains(text))
+        {
+            why = format!("{why}; is it https://{host}?");
+        }
         self.notify(&format!("{outcome} {store} yet ({why}); trying for up to {most} s"));
     }
 

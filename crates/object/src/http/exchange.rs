@@ -282,6 +282,7 @@ fn lost(error: &reqwest::Error) -> Fault {
         return Fault::new(FailureClass::Again, text);
     }
     if let Some((_, why)) = text.split_once("invalid peer certificate: ") {
+        let why = certificate_problem(why);
         let message =
             format!("the certificate of {host} is not trusted ({why}): --ca-cert FILE adds an authority");
         return Fault::new(FailureClass::Foreign, message);
@@ -294,6 +295,15 @@ fn lost(error: &reqwest::Error) -> Fault {
         return Fault::new(FailureClass::NoHost, format!("no host is known as {host}"));
     }
     Fault::new(FailureClass::Again, format!("{host}: {text}"))
+}
+
+/// The reason of rustls, in words where it gives the name of a variant.
+fn certificate_problem(why: &str) -> &str {
+    match why {
+        "UnknownIssuer" => "its issuer is unknown",
+        "Other(OtherError(CaUsedAsEndEntity))" => "it is the certificate of an authority, not of a server",
+        other => other,
+    }
 }
 
 /// Adds both times to the refusal of a skewed clock.

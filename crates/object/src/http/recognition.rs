@@ -82,6 +82,11 @@ impl Recognition {
         if call.method == Method::HEAD || !is_final || !is_foreign || self.is_proven(signer, head) {
             return fault;
         }
+        // Go, nginx and Apache answer so where TLS is expected.
+        if head.status == 400 && content.windows(5).any(|text| text == b"HTTPS") {
+            let message = format!("{host} speaks HTTPS: is it https://{host}?", host = head.host);
+            return Fault::new(FailureClass::Foreign, message);
+        }
         self.foreign(signer, head, "something else")
     }
 }
