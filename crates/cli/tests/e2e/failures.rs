@@ -1,4 +1,4 @@
-//! Thousands of failures.
+//! Thousands of failures, failures at a host, and owners that this user cannot set.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -11,7 +11,12 @@ use crate::scene::{HAUL, Scene, slash, summary};
 use crate::{TestCase, cases};
 
 pub(crate) fn cases() -> Vec<TestCase> {
-    cases![Need::Root, Need::Program("setpriv"); ten_thousand_failures_are_grouped_and_all_of_them_are_listed]
+    cases![
+        Need::Root, Need::Program("setpriv");
+        ten_thousand_failures_are_grouped_and_all_of_them_are_listed,
+        a_failure_at_a_host_is_named_with_the_host,
+        an_owner_that_this_user_cannot_set_is_no_update,
+    ]
 }
 
 /// The words that run a program as root without the right to pass over permissions.
@@ -67,4 +72,49 @@ fn ten_thousand_failures_are_grouped_and_all_of_them_are_listed() {
     assert_eq!(counts, [9_900, 50, 1], "{again:?}");
     assert_eq!(listed().into_iter().collect::<BTreeSet<_>>(), expected);
     fs::set_permissions(source.join("locked"), Permissions::from_mode(0o755)).unwrap();
+}
+
+fn a_failure_at_a_host_is_named_with_the_host() {
+    let scene = Scene::new();
+    let (source, copy) = (scene.tree("src"), scene.tree("dst"));
+    source.file("readable", 1);
+    fs::set_permissions(source.file("secret", 1), Permissions::from_mode(0o0)).unwrap();
+    let remote_haul = format!("setpriv {} {HAUL}", WITHOUT.join(" "));
+    let at = scene.remote(source.path()).into_string().unwrap();
+    for (from, more) in [(format!("{at}/"), "/secret"), (format!("{at}/secret"), "")] {
+        let run =
+            scene.haul("copy").args(["-e", &scene.sshd().shell(), "--remote-haul", &remote_haul, &from]);
+        let run = run.arg(slash(copy.path())).finish().expect_code(1);
+        let named =
+            format!("failed to open `{}{more}` (source): Permission denied", from.trim_end_matches('/'));
+        assert!(run.err().contains(&named), "{run}");
+    }
+}
+
+/// As rsync does, whose -i shows nothing for such an entry.
+fn an_owner_that_this_user_cannot_set_is_no_update() {
+    let scene = Scene::new();
+    let (source, copy) = (scene.tree("src"), scene.tree("dst"));
+    source.file("file", 1);
+    source.file("dir/file", 1);
+    for name in ["dir", "dir/file", "file"] {
+        std::os::unix::fs::chown(source.join(name), Some(5), Some(6)).unwrap();
+    }
+    let run = |more: &[&str]| {
+        let run = CommandRun::new("setpriv", scene.tag())
+            .env("HOME", scene.home())
+            .args(["--bounding-set=-chown", "--inh-caps=-chown"])
+            .args([HAUL, "copy"]);
+        run.args(more).arg(slash(source.path())).arg(slash(copy.path())).finish().expect_code(0)
+    };
+    let first = run(&["--no-progress"]).err();
+    assert!(first.contains("owner could not be set on 3 entries: Operation not permitted"), "{first}");
+    for more in [&["--json", "-i"][..], &["--json", "--dry-run"]] {
+        let again = summary(&run(more));
+        again.assert_accounted();
+        assert_eq!([again.of("updated"), again.of("copied"), again.of("same")], [0, 0, 4], "{again:?}");
+    }
+    fs::set_permissions(source.join("dir"), Permissions::from_mode(0o700)).unwrap();
+    let changed = summary(&run(&["--json"]));
+    assert_eq!([changed.of("updated"), changed.of("same")], [1, 3], "{changed:?}");
 }

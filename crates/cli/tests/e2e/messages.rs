@@ -104,8 +104,8 @@ fn mistakes_in_the_command_are_explained() {
             "copy src/f* dst",
             1,
             "haul: failed to find `src/f*` (source): no such file or directory\n\
-             hint: haul expands no wildcards here, and quotes keep the shell from it: name the directory with a slash \
-             at its end, and add --include 'f*' --exclude '*'",
+             hint: haul expands no wildcards here: the shell does, unless they are quoted or no file matches; for \
+             files of a whole tree see `haul help patterns`",
         ),
         (
             "a directory onto a file",

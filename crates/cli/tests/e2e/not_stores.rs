@@ -2,6 +2,7 @@
 //! an object or a successful upload.
 
 use std::fs;
+use std::net::TcpListener;
 
 use haul_testkit::CommandRun;
 use haul_testkit::store::{Scripted, ScriptedReply};
@@ -16,6 +17,8 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_server_that_answers_200_to_everything_has_stored_nothing,
         google_and_azure_are_looked_at_as_closely,
         a_refused_head_is_asked_again_for_its_reason,
+        a_port_that_expects_tls_is_named,
+        an_answer_without_a_reason_may_be_that_of_no_store,
     ]
 }
 
@@ -87,10 +90,7 @@ fn no_other_answer_of_a_web_server_counts_either() {
             "it answered with application/json",
         ),
         (ScriptedReply::new(404, "text/html", "<html>not found</html>"), "text/html"),
-        (
-            ScriptedReply::new(400, "text/plain", "Client sent an HTTP request to an HTTPS server.\n"),
-            "text/plain",
-        ),
+        (ScriptedReply::new(400, "text/plain", "Client sent something.\n"), "text/plain"),
         (
             ScriptedReply::new(302, "text/html", "").header("Location", "http://127.0.0.1:9/login"),
             "it redirects to http://127.0.0.1:9/login",
@@ -171,4 +171,36 @@ fn a_refused_head_is_asked_again_for_its_reason() {
         let waited = server.seen().len() > 4;
         assert_eq!(waited, code == "ExpiredToken", "{} in {:?}", server.seen().len(), begun.elapsed());
     }
+}
+
+fn a_port_that_expects_tls_is_named() {
+    let scene = Scene::new();
+    // The answers of Go and of nginx.
+    for text in
+        ["Client sent an HTTP request to an HTTPS server.", "The plain HTTP request was sent to HTTPS port"]
+    {
+        let server = Scripted::start(move |_, _| ScriptedReply::new(400, "text/plain", text));
+        let run = haul(&scene, &server, "ls").arg("s3://b/").finish().expect_code(4);
+        let address = server.address();
+        assert!(run.err().contains(&format!("{address} speaks HTTPS: is it https://{address}?")), "{run}");
+    }
+    // Others end the connection.
+    let server = Scripted::start(|_, _| ScriptedReply::listing(""));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    let endpoint = format!("http://{address}");
+    let run = haul(&scene, &server, "ls").args(["--endpoint", &endpoint, "--timeout", "5", "s3://b/"]);
+    let run = run.finish().expect_code(4);
+    assert!(run.err().contains(&format!("; is it https://{address}?)")), "{run}");
+}
+
+fn an_answer_without_a_reason_may_be_that_of_no_store() {
+    let scene = Scene::new();
+    let server = Scripted::start(|_, _| ScriptedReply::new(404, "", ""));
+    let run = haul(&scene, &server, "ls").arg("s3://b/").finish().expect_code(1);
+    assert!(
+        run.err().contains("not found (HTTP 404)\nhint: the answer gives no reason: check the bucket"),
+        "{run}"
+    );
 }
