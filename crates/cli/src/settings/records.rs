@@ -105,8 +105,15 @@ pub(crate) fn open_list(name: &OsStr) -> Result<Box<dyn BufRead + Send>> {
     if name == "-" {
         return Ok(Box::new(BufReader::new(io::stdin())));
     }
-    let failed =
-        |error: io::Error| of_option(Error::io(Side::Local, "open the list", &error).on(name.as_bytes()));
+    let failed = |error: io::Error| {
+        let failed = of_option(Error::io(Side::Local, "open the list", &error).on(name.as_bytes()));
+        if !name.as_bytes().contains(&b':') {
+            return failed;
+        }
+        failed.with_hint(
+            "lists are files of this machine; `-` reads one from standard input, as of `ssh HOST cat FILE`",
+        )
+    };
     Ok(Box::new(BufReader::new(File::open(name).map_err(failed)?)))
 }
 
