@@ -6,6 +6,7 @@
 use crate::changes::Changes;
 use crate::digest::Digest;
 use crate::entry::{Entry, EntryKind, Timestamp};
+use crate::error::{Error, ErrorKind, Side};
 use crate::options::{Compare, SinkOptions};
 use crate::sink::{Offer, SkipReason};
 
@@ -39,6 +40,23 @@ impl From<&EntryKind> for ExistingKind {
             EntryKind::CharDevice(_) => Self::CharDevice,
             EntryKind::BlockDevice(_) => Self::BlockDevice,
         }
+    }
+}
+
+impl ExistingKind {
+    /// The error of a file whose destination itself, at the name that the user gave, is a device, a pipe or a socket, such
+    /// as `/dev/null`: the file never replaces it. Below the destination, a special file is an entry like any other.
+    #[must_use]
+    pub fn refusal(self, entry: &Entry) -> Option<Error> {
+        let cause = match self {
+            Self::CharDevice | Self::BlockDevice => "it is a device, which a file does not replace",
+            Self::Fifo => "it is a pipe, which a file does not replace",
+            Self::Socket => "it is a socket, which a file does not replace",
+            Self::File | Self::Dir | Self::Symlink => return None,
+        };
+        let error = Error::new(ErrorKind::Usage, Side::Destination, "copy to", cause);
+        let error = error.with_hint("`haul get SRC FILE` writes into a pipe or a character device");
+        (entry.path.is_root() && entry.is_file()).then_some(error)
     }
 }
 

@@ -67,8 +67,8 @@ pub(crate) struct GetArgs {
 }
 
 impl GetArgs {
-    /// The file to write, or the directory to write it into; `None` and `-` are standard output.
+    /// The file to write, or the directory to write it into; standard output is `None`.
     pub(crate) fn file(&self) -> Option<&Path> {
-        self.file.as_deref().filter(|file| file.as_os_str() != "-")
+        self.file.as_deref().filter(|file| !["-", "/dev/stdout"].iter().any(|name| file.as_os_str() == *name))
     }
 }

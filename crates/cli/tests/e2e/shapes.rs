@@ -1,12 +1,16 @@
 //! Another entry in the place of an entry: a directory, a hard link, an excluded entry, an entry of another source.
 //! Where rsync defines the result, it is compared with rsync.
 
-use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use haul_testkit::needs::tool;
+use haul_testkit::process::joined;
 use haul_testkit::tree::list;
 use haul_testkit::{Care, CommandRun, Need, TestMount, TestTree, content, duplicate, tree_differences};
 
@@ -26,6 +30,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_name_that_left_its_hard_links_gets_a_file_of_its_own,
         metadata_of_a_split_hard_link_is_its_own,
         the_first_of_several_sources_has_the_name,
+        a_device_or_a_pipe_as_destination_is_never_replaced,
     ];
     all.extend(cases![Need::Root; entries_below_a_mount_point_are_not_removed]);
     all
@@ -342,4 +347,40 @@ fn the_first_of_several_sources_has_the_name() {
         );
         scene.assert_all_gone();
     }
+}
+
+fn a_device_or_a_pipe_as_destination_is_never_replaced() {
+    let scene = Scene::new();
+    let (from, pipe, device) = (scene.join("from"), scene.join("pipe"), scene.join("device"));
+    fs::write(&from, "content").unwrap();
+    tool(Command::new("mkfifo").arg(&pipe));
+    symlink("/dev/null", &device).unwrap();
+    for (to, kind) in [(&pipe, "a pipe"), (&device, "a device")] {
+        for way in [Way::Local, Way::Push] {
+            let run = scene.by(way, "copy", &from, to).finish().expect_code(2);
+            assert!(run.err().contains(&format!("it is {kind}, which a file does not replace")), "{run}");
+        }
+    }
+    let over_sftp = scene.haul("copy").args(["-e", &scene.sshd().shell()]).arg(&from);
+    let run =
+        over_sftp.arg(joined(&[b"sftp://127.0.0.1", pipe.as_os_str().as_bytes()])).finish().expect_code(2);
+    assert!(run.err().contains("it is a pipe, which a file does not replace"), "{run}");
+    // Nobody reads the pipe.
+    let get = |to: &Path| scene.haul("get").arg(&from).arg(to);
+    let run = get(&pipe).finish().expect_code(2);
+    assert!(run.err().contains("no program reads this pipe"), "{run}");
+    let into = File::create(scene.join("read")).unwrap();
+    let mut reader = Command::new("cat").arg(&pipe).stdout(into).spawn().unwrap();
+    // The reader may not have opened it yet.
+    let is_read = (0..100).any(|_| {
+        thread::sleep(Duration::from_millis(50));
+        get(&pipe).finish().code() == Some(0)
+    });
+    assert!(is_read);
+    assert!(reader.wait().unwrap().success());
+    assert_eq!(fs::read_to_string(scene.join("read")).unwrap(), "content");
+    get(&device).finish().expect_success();
+    let there = |path: &Path| fs::symlink_metadata(path).unwrap().file_type();
+    assert!(there(&pipe).is_fifo() && there(&device).is_symlink());
+    assert_eq!(get(Path::new("/dev/stdout")).finish().expect_success().stdout, b"content");
 }

@@ -78,7 +78,7 @@ impl RemovedNames {
 /// Whether the inode has the kind, length, times and number of the entry.
 fn is_same(entry: &Entry, now: &Statx, ctime: Option<Timestamp>) -> bool {
     let len = if stat::is_file(now) { now.stx_size } else { 0 };
-    stat::policy_kind(now) == Some(ExistingKind::from(&entry.kind))
+    stat::policy_kind(stat::kind(now)) == Some(ExistingKind::from(&entry.kind))
         && !stat::is_dir(now)
         && (len, now.stx_ino, stat::mtime(now)) == (entry.len, entry.ino, entry.mtime)
         && ctime.is_none_or(|ctime| ctime == stat::ctime(now))

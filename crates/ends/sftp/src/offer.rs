@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use haul_core::policy::{self, Verdict};
+use haul_core::policy::{self, Existing, Verdict};
 use haul_core::{
     Answer, Changes, Compare, Entry, EntryKind, ErrorKind, Offer, RelPath, Result, SinkOptions, SkipReason,
 };
@@ -41,6 +41,10 @@ pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Ans
         };
         let answer = answer.or_else(|| sink.check(&offer.entry).err().map(Err));
         let existing = now.as_ref().map(|attrs| SftpEntry { options: &sink.options, attrs });
+        let refusal = existing.as_ref().and_then(Existing::kind).and_then(|kind| kind.refusal(&offer.entry));
+        let refusal =
+            refusal.map(|refusal| refusal.with_side(sink.tree.side).on(sink.tree.remote(&offer.entry.path)));
+        let answer = answer.or_else(|| refusal.map(Err));
         let verdict = sink.cleared.decide(&sink.options, offer, existing.as_ref());
         cases.push(PendingOffer { offer, now, verdict, answer });
     }

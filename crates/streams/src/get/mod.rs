@@ -8,6 +8,7 @@ mod output;
 mod pieces;
 mod run;
 mod settings;
+mod special;
 mod stored;
 mod stream_tree;
 mod window;

@@ -12,6 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use haul_object::Object;
 
 use super::settings::Got;
+use super::special;
 use crate::sha256::StreamSha256;
 
 /// Bytes of one write: they stay in the cache of the CPU while the kernel copies them.
@@ -20,6 +21,8 @@ const PIECE: usize = 128 * 1024;
 /// Takes the bytes of an object or a file in order.
 pub struct ContentOutput {
     file: File,
+    /// For messages.
+    name: Vec<u8>,
     staged: Option<StagedFile>,
     /// Nothing was written yet to a terminal, which takes only text.
     takes_text: bool,
@@ -41,10 +44,11 @@ impl ContentOutput {
         crate::fifo::widen(&fd);
         let file = File::from(fd);
         let takes_text = file.is_terminal();
-        Self { file, staged: None, takes_text, sha256: StreamSha256::default() }
+        let name = b"standard output".to_vec();
+        Self { file, name, staged: None, takes_text, sha256: StreamSha256::default() }
     }
 
-    /// Writes to the file at `path`. Until it is complete it has a temporary name beside it, which depends on its name,
+    /// Writes to the file at `path`; into it, if it is a character device or a pipe. Until a file is complete it has a temporary name beside it, which depends on its name,
     /// the object's ETag and `raw`: a later run of the same download resumes it.
     ///
     /// # Errors
@@ -62,6 +66,9 @@ impl ContentOutput {
     /// # Errors
     /// As [`ContentOutput::stage`].
     pub fn stage_state(path: &Path, state: &[u8], len: u64) -> Result<Self> {
+        if let Some(fd) = special::open(path)? {
+            return Ok(Self { name: path.as_os_str().as_bytes().to_vec(), ..Self::open(fd) });
+        }
         let failed = |operation: &str, error: &io::Error| {
             Error::io(Side::Destination, operation, error).on(path.as_os_str().as_bytes())
         };
@@ -81,8 +88,9 @@ impl ContentOutput {
         let there = file.metadata().map_err(|error| failed("look at", &error))?.len();
         let there = if there > len { 0 } else { there };
         file.set_len(there).map_err(|error| failed("cut", &error))?;
-        let staged = StagedFile { temporary, path: path.to_owned(), there };
-        Ok(Self { file, staged: Some(staged), takes_text: false, sha256: StreamSha256::default() })
+        let name = path.as_os_str().as_bytes().to_vec();
+        let staged = Some(StagedFile { temporary, path: path.to_owned(), there });
+        Ok(Self { file, name, staged, takes_text: false, sha256: StreamSha256::default() })
     }
 
     /// Hashes the content by SHA-256 too, if `wanted`.
@@ -214,9 +222,7 @@ impl ContentOutput {
     }
 
     fn failed(&self, operation: &str, error: &io::Error) -> Error {
-        let name =
-            self.staged.as_ref().map_or(&b"standard output"[..], |staged| staged.path.as_os_str().as_bytes());
-        Error::io(Side::Destination, operation, error).on(name)
+        Error::io(Side::Destination, operation, error).on(&self.name)
     }
 }
 

@@ -96,8 +96,8 @@ pub(crate) fn kind(stat: &Statx) -> FileType {
 }
 
 /// The kind of entry; `None` if the file system does not say.
-pub(crate) fn policy_kind(stat: &Statx) -> Option<ExistingKind> {
-    Some(match kind(stat) {
+pub(crate) fn policy_kind(kind: FileType) -> Option<ExistingKind> {
+    Some(match kind {
         FileType::RegularFile => ExistingKind::File,
         FileType::Directory => ExistingKind::Dir,
         FileType::Symlink => ExistingKind::Symlink,

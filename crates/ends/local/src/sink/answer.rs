@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use haul_core::policy::Verdict;
+use haul_core::policy::{ExistingKind, Verdict};
 use haul_core::{Answer, Changes, Compare, Entry, Offer, RelPath, Result, SLICE_LEN, SkipReason};
-use rustix::fs::Statx;
+use rustix::fs::{AtFlags, FileType, Statx};
 use rustix::io::Errno;
 
 use super::compare::{changes, compare};
@@ -26,6 +26,11 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
     let _doing = sink.tree().doing("compare", &entry.path);
     sink.check(entry)?;
     let now = if is_new(sink, &entry.path) { None } else { look(sink, &entry.path).map_err(failed)? };
+    if let Some((at, now)) = &now
+        && let Some(refusal) = kind_at_root(entry, at, now).and_then(|kind| kind.refusal(entry))
+    {
+        return Err(refusal.with_side(sink.root().side()).on(sink.root().shown(&entry.path)));
+    }
     if now.is_none() && sink.options.ignore_existing && is_below_file(sink, &entry.path) {
         return Ok(Answer::Left(SkipReason::Exists));
     }
@@ -59,6 +64,15 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
             Ok(Answer::Made(changes))
         }
     }
+}
+
+/// The kind of the destination itself, or of the target of a link there; `None` for an entry below it.
+fn kind_at_root(entry: &Entry, at: &At, now: &Statx) -> Option<ExistingKind> {
+    if !entry.path.is_root() || stat::kind(now) != FileType::Symlink {
+        return stat::policy_kind(stat::kind(now)).filter(|_| entry.path.is_root());
+    }
+    let target = rustix::fs::statat(&at.dir, &at.name[..], AtFlags::empty()).ok()?;
+    stat::policy_kind(FileType::from_raw_mode(target.st_mode))
 }
 
 /// The slices of a needed file that an interrupted run has completed. Removes an empty directory in its place.

@@ -21,7 +21,7 @@ pub(super) struct LocalEntry<'a> {
 
 impl Existing for LocalEntry<'_> {
     fn kind(&self) -> Option<ExistingKind> {
-        stat::policy_kind(self.now)
+        stat::policy_kind(stat::kind(self.now))
     }
 
     fn size(&self) -> Option<u64> {
