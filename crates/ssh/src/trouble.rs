@@ -96,7 +96,9 @@ pub(super) fn explain(
 ) -> DialRefused {
     let name = &login.name;
     let said = |words: &[&str]| lines.iter().any(|line| words.iter().any(|word| line.contains(word)));
-    let last = lines.last().copied().unwrap_or_default();
+    // Before this line, ssh prints the reason of the server.
+    let reason = lines.iter().rfind(|line| !line.starts_with("Disconnected from "));
+    let last = reason.or(lines.last()).copied().unwrap_or_default();
     let unreachable = |operation: &str, cause: String| {
         Error::new(ErrorKind::Unreachable, Side::Wire, operation, cause).on(name)
     };
@@ -144,6 +146,8 @@ fn with_hint(error: Error, lines: &[&str], login: &LoginCommand) -> Error {
         error.with_hint(host_key_hint(lines, login))
     } else if said("Permission denied (") {
         error.with_hint(format!("haul logs in with ssh: first make {} work", login.with(" true")))
+    } else if said("Too many authentication failures") {
+        error.with_hint("ssh offered more keys than the server takes: name one, as in -e 'ssh -o IdentitiesOnly=yes -i KEY'")
     } else if said("Could not resolve hostname") {
         error.with_hint("the part before a colon is a host; a local path with a colon in it is ./PATH")
     } else {
@@ -245,5 +249,18 @@ mod tests {
         assert_eq!(other, AfterRefusal::Fatal);
         assert!(text.contains("status 2: error: unrecognized"), "{text}");
         assert_eq!(trouble(0, "").0, AfterRefusal::Later);
+    }
+
+    #[test]
+    fn the_reason_of_the_server_precedes_the_last_line_of_ssh() {
+        let many = "Received disconnect from 10.0.0.1 port 22:2: Too many authentication failures";
+        let lines = [many, "Disconnected from 10.0.0.1 port 22"];
+        for errand in [Errand::Agent("haul".to_owned()), Errand::Sftp] {
+            let error = explain(Some(255), &lines, &login(false), &errand).error;
+            assert_eq!(error.cause(), many);
+            assert!(error.hint().unwrap_or_default().contains("IdentitiesOnly=yes"));
+        }
+        let error = explain(Some(255), &lines[1..], &login(false), &Errand::Sftp).error;
+        assert_eq!(error.cause(), lines[1]);
     }
 }

@@ -84,8 +84,10 @@ fn no_option(error: &clap::Error, command: &str, words: &[OsString]) -> String {
     let given = text(error, ContextKind::InvalidArg);
     let word = given.split(['=', ' ']).next().unwrap_or_default();
     if command.starts_with('-') {
+        // A value may follow.
+        let more = if command.starts_with("--") { " …" } else { "" };
         return format!(
-            "`{word}` is too early: options follow the command, as in `haul copy {command} SRC DST`"
+            "`{word}` is too early: options follow the command, as in `haul copy {command}{more} SRC DST`"
         );
     }
     if !given.starts_with('-') {

@@ -207,7 +207,7 @@ impl Console {
             job.ended(&summary.report.totals, RunResult { exit_code, text, summary: summary_json });
         }
         if let Some(cause) = self.lines.failure() {
-            say(&format!("haul: failed to write to standard output: {cause}\n"));
+            say(&format!("haul: failed to write to standard output: {}\n", without_errno(&cause)));
             if summary.exit == Exit::Done {
                 return Exit::Incomplete;
             }

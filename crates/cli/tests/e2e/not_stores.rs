@@ -90,6 +90,7 @@ fn no_other_answer_of_a_web_server_counts_either() {
             "it answered with application/json",
         ),
         (ScriptedReply::new(404, "text/html", "<html>not found</html>"), "text/html"),
+        (ScriptedReply::new(501, "text/html", "<html>no such method</html>"), "text/html"),
         (ScriptedReply::new(400, "text/plain", "Client sent something.\n"), "text/plain"),
         (
             ScriptedReply::new(302, "text/html", "").header("Location", "http://127.0.0.1:9/login"),

@@ -72,7 +72,8 @@ impl Recognition {
             return fault;
         }
         // Overloaded proxies, and those that have lost the server behind them, send pages of their own.
-        let is_final = (300..500).contains(&head.status) && !matches!(head.status, 408 | 429);
+        let is_final =
+            (300..500).contains(&head.status) && !matches!(head.status, 408 | 429) || head.status == 501;
         // Some emulators of stores send no reasons either, but none sends 400 for such a request.
         let is_foreign = match head.status {
             300..400 => head.get("location").is_some(),
