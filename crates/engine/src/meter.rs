@@ -263,7 +263,8 @@ impl<'a> Meter<'a> {
             tcp,
             limit,
             phase: self.outlook.phase(),
-            eta_seconds: eta.seconds,
+            // Nobody knows when a full disk has space.
+            eta_seconds: eta.seconds.filter(|_| limit != Limit::Room),
             eta_is_lower_bound: eta.is_lower_bound,
             eta_is_extrapolated: eta.is_extrapolated,
         }));
@@ -333,6 +334,26 @@ mod tests {
         assert_eq!(limit([0, 1, 2], true, &remote), Limit::Link);
         meter.set_full(true);
         assert_eq!(limit([9, 0, 0], true, &local), Limit::Room);
+    }
+
+    #[test]
+    fn nobody_knows_how_long_a_disk_stays_full() {
+        #[derive(Default)]
+        struct TimesLeft(Mutex<Vec<Option<f64>>>);
+        impl Reporter for TimesLeft {
+            fn event(&self, event: &Event<'_>) {
+                if let Event::Progress(progress) = event {
+                    self.0.lock().push(progress.eta_seconds);
+                }
+            }
+        }
+        let seen = TimesLeft::default();
+        let meter = Meter::new(&seen);
+        for full in [false, true, false] {
+            meter.set_full(full);
+            meter.report(&ConnectionStates::default(), Eta { seconds: Some(5.0), ..Eta::default() });
+        }
+        assert_eq!(*seen.0.lock(), [Some(5.0), None, Some(5.0)]);
     }
 
     #[test]
