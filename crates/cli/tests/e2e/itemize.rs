@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use haul_testkit::needs::tool;
-use haul_testkit::tree::{list, set_time};
+use haul_testkit::tree::{list, listed_before, set_time};
 use haul_testkit::{Finished, Need, TestTree};
 use serde_json::Value;
 
@@ -51,8 +51,9 @@ fn times(tree: &TestTree, seconds: i64) {
 /// A source, and a destination that differs from it in each way. `all`: also in metadata that SFTP does not carry.
 fn trees(scene: &Scene, all: bool) -> (TestTree, TestTree) {
     let (source, there) = (scene.tree("src"), scene.tree("there"));
+    let first = listed_before(scene.path(), "first", &["second"]);
     for tree in [&source, &there] {
-        for name in ["same", "time", "mode", "owner", "dir/same", "first", "many"] {
+        for name in ["same", "time", "mode", "owner", "dir/same", &first, "many"] {
             tree.text(name, "content");
         }
         tree.link("link", "same");
@@ -88,7 +89,7 @@ fn trees(scene: &Scene, all: bool) -> (TestTree, TestTree) {
     mode(&source.join("dir-mode"), 0o700);
     chown(source.join("owner"), Some(5), Some(6)).unwrap();
     chown(source.join("many"), Some(5), None).unwrap();
-    fs::hard_link(source.join("first"), source.join("second")).unwrap();
+    fs::hard_link(source.join(&first), source.join("second")).unwrap();
     if all {
         tool(Command::new("mkfifo").arg(source.join("fifo")));
         tool(Command::new("setfacl").args(["-m", "u:7:r"]).args([source.join("acl"), source.join("many")]));

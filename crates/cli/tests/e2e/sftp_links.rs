@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
+use haul_testkit::tree::listed_before;
 use haul_testkit::{Care, Need, tree_differences};
 
 use crate::scene::{Scene, summary};
@@ -19,13 +20,14 @@ pub(crate) fn cases() -> Vec<TestCase> {
 fn a_further_name_that_is_a_file_of_its_own_becomes_the_file_again() {
     let scene = Scene::new();
     let source = plain(&scene, "src", &[], 0);
-    source.file("first", 1000);
+    let first = listed_before(scene.path(), "first", &["mode", "owner", "time"]);
+    source.file(&first, 1000);
     source.file("untouched", 1000);
     for name in ["mode", "owner", "time"] {
-        fs::hard_link(source.join("first"), source.join(name)).unwrap();
+        fs::hard_link(source.join(&first), source.join(name)).unwrap();
     }
     fs::hard_link(source.join("untouched"), source.join("untouched-too")).unwrap();
-    for name in ["first", "untouched", ""] {
+    for name in [&*first, "untouched", ""] {
         source.time(name, 1_600_000_000, 0);
     }
     let copy = scene.join("dst");
@@ -36,7 +38,7 @@ fn a_further_name_that_is_a_file_of_its_own_becomes_the_file_again() {
     for (name, mode, owner, time) in [("mode", 0o600, 0, 0), ("owner", 0o644, 12, 0), ("time", 0o644, 0, 9)] {
         let path = copy.join(name);
         fs::remove_file(&path).unwrap();
-        fs::copy(copy.join("first"), &path).unwrap();
+        fs::copy(copy.join(&first), &path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         std::os::unix::fs::chown(&path, Some(owner), None).unwrap();
         haul_testkit::tree::set_time(&path, 1_600_000_000 + time, 0);

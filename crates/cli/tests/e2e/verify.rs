@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use haul_testkit::needs::tool;
-use haul_testkit::tree::set_time;
+use haul_testkit::tree::{listed_before, set_time};
 use haul_testkit::{CommandRun, Finished, Need, Scratch, SshdOptions, TestMount, TestTree};
 
 use crate::scene::{HAUL, Scene, Way, events, slash, summary};
@@ -35,19 +35,20 @@ pub(crate) fn cases() -> Vec<TestCase> {
     all
 }
 
-/// Every kind of entry and of metadata.
-fn source(scene: &Scene) -> TestTree {
+/// Every kind of entry and of metadata, and the names of the first of two hard links, and of the first of two files.
+fn source_with_names(scene: &Scene) -> (TestTree, [String; 2]) {
     let tree = scene.tree("src");
-    for name in
-        ["same", "mode", "owner", "time", "xattr", "acl", "both", "dir/in", "first", "joined-1", "joined-2"]
-    {
+    let first = listed_before(scene.path(), "first", &["second"]);
+    let joined = listed_before(scene.path(), "joined-1", &["joined-2"]);
+    let plain = ["same", "mode", "owner", "time", "xattr", "acl", "both", "dir/in", "joined-2"];
+    for name in plain.into_iter().chain([&*first, &*joined]) {
         tree.text(name, name);
     }
     tree.dir("dir-mode");
     tree.link("link", "same");
     tree.link("retargeted", "same");
-    fs::hard_link(tree.join("first"), tree.join("second")).unwrap();
-    fs::hard_link(tree.join("first"), tree.join("dir/third")).unwrap();
+    fs::hard_link(tree.join(&first), tree.join("second")).unwrap();
+    fs::hard_link(tree.join(&first), tree.join("dir/third")).unwrap();
     tool(Command::new("mkfifo").arg(tree.join("fifo")));
     tool(Command::new("mknod").arg(tree.join("device")).args(["c", "1", "3"]));
     tool(Command::new("setfattr").args(["-n", "user.x", "-v", "y"]).arg(tree.join("xattr")));
@@ -57,7 +58,11 @@ fn source(scene: &Scene) -> TestTree {
     for name in ["same", "time", "dir", ""] {
         tree.time(name, 1_500_000_000, 123_456_789);
     }
-    tree
+    (tree, [first, joined])
+}
+
+fn source(scene: &Scene) -> TestTree {
+    source_with_names(scene).0
 }
 
 fn told(run: &Finished, of: &str) -> BTreeSet<String> {
@@ -81,7 +86,7 @@ fn by_rsync(source: &Path, copy: &Path) -> BTreeSet<String> {
 fn differences_of_metadata_are_those_of_rsync() {
     for way in [Way::Local, Way::Push, Way::Pull] {
         let scene = Scene::new();
-        let source = source(&scene);
+        let (source, [first, joined]) = source_with_names(&scene);
         let copy = scene.join("copy");
         let _ = scene.copy(Way::Local, source.path(), &copy).finish().expect_success();
         let verify = || scene.by(way, "verify", slash(source.path()), slash(&copy));
@@ -100,7 +105,7 @@ fn differences_of_metadata_are_those_of_rsync() {
         fs::set_permissions(copy.join("acl"), fs::metadata(source.join("acl")).unwrap().permissions())
             .unwrap();
         fs::remove_file(copy.join("second")).unwrap();
-        tool(Command::new("cp").arg("-p").arg(copy.join("first")).arg(copy.join("second")));
+        tool(Command::new("cp").arg("-p").arg(copy.join(first)).arg(copy.join("second")));
         set_time(&copy, 1_500_000_000, 123_456_789);
         let run = verify().finish().expect_code(1);
         let metadata = told(&run, "metadata");
@@ -120,7 +125,7 @@ fn differences_of_metadata_are_those_of_rsync() {
 
         // Two files at the source, one here.
         fs::remove_file(copy.join("joined-2")).unwrap();
-        fs::hard_link(copy.join("joined-1"), copy.join("joined-2")).unwrap();
+        fs::hard_link(copy.join(joined), copy.join("joined-2")).unwrap();
         fs::remove_file(copy.join("retargeted")).unwrap();
         std::os::unix::fs::symlink("other", copy.join("retargeted")).unwrap();
         fs::write(copy.join("same"), "SAME").unwrap();

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps};
 
 use crate::content::{self, Random};
+use crate::scratch::Scratch;
 
 /// A tree that is being made. The tree stays when this is dropped.
 #[derive(Debug)]
@@ -131,6 +132,25 @@ pub fn set_time(path: &Path, seconds: i64, nanoseconds: u32) {
     let times = Timestamps { last_access: time, last_modification: time };
     rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)
         .unwrap_or_else(|error| panic!("cannot set the time of {path:?}: {error}"));
+}
+
+/// A name that begins with `stem`, and that file systems list before `others` in a folder of `parent`, if there is one.
+///
+/// haul takes the hard link that it finds first for the file, as rsync the first by name. ext4 lists names in an order that
+/// depends on a random number of the file system.
+#[must_use]
+pub fn listed_before(parent: &Path, stem: &str, others: &[&str]) -> String {
+    let candidates =
+        (0..100).map(|number| if number == 0 { stem.to_owned() } else { format!("{stem}{number}") });
+    let is_first = |name: &String| {
+        let folder = Scratch::inside(parent);
+        for name in [name.as_str()].iter().chain(others) {
+            fs::write(folder.join(name), "").unwrap();
+        }
+        let listed = fs::read_dir(folder.path()).unwrap().next();
+        listed.is_some_and(|entry| entry.unwrap().file_name() == *name.as_str())
+    };
+    candidates.clone().find(is_first).unwrap_or_else(|| stem.to_owned())
 }
 
 /// Every path below `root`, relative to it, sorted; each folder before its entries. It does not follow symbolic links.
