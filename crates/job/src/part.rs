@@ -6,6 +6,7 @@ use haul_core::{Error, Event, Location, Progress, RelPath, Reporter, Side, Total
 use haul_store::Bill;
 
 use super::observer::Observer;
+use super::siblings::with_path;
 
 /// Converts the engine's events on one source.
 pub struct PartReporter<'a> {
@@ -47,20 +48,22 @@ impl PartReporter<'_> {
             Side::Destination => self.destination,
             Side::Wire | Side::Local => None,
         };
-        match at.and_then(|at| at_host(at, error.subject())) {
+        match at.and_then(|at| entry_at_host(at, error.subject())) {
             Some(subject) => self.observer.failed(name, &error.clone().on(subject)),
             None => self.observer.failed(name, error),
         }
     }
 }
 
-/// The location of `path`, if it is the name that a remote haul gives to an entry at or below `at`.
-fn at_host(at: &Location, path: &[u8]) -> Option<String> {
-    let Location::Ssh { host, path: root } = at else { return None };
-    let trimmed = root.strip_suffix(b"/").unwrap_or(root);
-    let below = path.strip_prefix(trimmed)?;
+/// The location of `path`, if it is the name that the host of `at` has for an entry at or below `at`.
+fn entry_at_host(at: &Location, path: &[u8]) -> Option<String> {
+    if !matches!(at, Location::Ssh { .. } | Location::Sftp { .. }) {
+        return None;
+    }
+    let root = at.path();
+    let below = path.strip_prefix(root.strip_suffix(b"/").unwrap_or(root))?;
     let is_below = !root.is_empty() && (below.is_empty() || below.starts_with(b"/"));
-    is_below.then(|| Location::Ssh { host: host.clone(), path: path.to_vec() }.to_string())
+    is_below.then(|| with_path(at, path.to_vec()).to_string())
 }
 
 impl Reporter for PartReporter<'_> {
@@ -230,6 +233,7 @@ mod tests {
         }
         assert_eq!(shown("h:/", Side::Source, "/f"), "failed src/f: h:/f");
         assert_eq!(shown("h:x", Side::Source, "x/f"), "failed src/f: h:x/f");
+        assert_eq!(shown("sftp://h/x", Side::Source, "/x/f"), "failed src/f: sftp://h/x/f");
         assert_eq!(shown("h:", Side::Source, "f"), "failed src/f: f", "perhaps the name of no path there");
         assert_eq!(shown("/x", Side::Source, "/x/f"), "failed src/f: /x/f");
     }

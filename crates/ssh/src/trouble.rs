@@ -147,7 +147,9 @@ fn with_hint(error: Error, lines: &[&str], login: &LoginCommand) -> Error {
     } else if said("Permission denied (") {
         error.with_hint(format!("haul logs in with ssh: first make {} work", login.with(" true")))
     } else if said("Too many authentication failures") {
-        error.with_hint("ssh offered more keys than the server takes: name one, as in -e 'ssh -o IdentitiesOnly=yes -i KEY'")
+        error.with_hint(
+            "ssh offered more keys than the server takes: name one, as in -e 'ssh -o IdentitiesOnly=yes -i KEY'",
+        )
     } else if said("Could not resolve hostname") {
         error.with_hint("the part before a colon is a host; a local path with a colon in it is ./PATH")
     } else {

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 ///
 /// For each new file, ext4 without a journal looks at all inodes of the group that were deleted within the last
 /// minutes. With the files of many tests that took a third of the CPU time of all of them.
-static ASIDE: LazyLock<Option<PathBuf>> = LazyLock::new(|| env::var_os("HAUL_TEST_ASIDE").map(PathBuf::from));
+static ASIDE: LazyLock<Option<PathBuf>> = LazyLock::new(|| env::var_os("E2E_ASIDE").map(PathBuf::from));
 /// Directories are moved there only while its disk has so much free space, in bytes.
 const SPARE: u64 = 20 << 30;
 /// Larger files lose their content at once, in bytes.

@@ -85,6 +85,11 @@ fn a_confined_login_reaches_its_folder_and_nothing_else() {
         assert_refused(&run(&scene, "copy", &text(source.path()), &there), words);
         assert_refused(&scene.haul_ssh("hash").arg(&there).finish(), words);
     }
+    // A link as the destination is replaced, and nothing is said of the other side of it.
+    symlink("/dev/null", vault.join("device")).unwrap();
+    let file = source.join("big").display().to_string();
+    let _ = run(&scene, "copy", &file, &remote("device")).expect_success();
+    assert!(fs::symlink_metadata(vault.join("device")).unwrap().is_file());
     assert!(!scene.join("got/secret").exists() && fingerprint(&outside) == before);
     // No other way than the login, and no other command.
     let tls = scene

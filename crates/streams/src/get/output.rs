@@ -48,8 +48,9 @@ impl ContentOutput {
         Self { file, name, staged: None, takes_text, sha256: StreamSha256::default() }
     }
 
-    /// Writes to the file at `path`; into it, if it is a character device or a pipe. Until a file is complete it has a temporary name beside it, which depends on its name,
-    /// the object's ETag and `raw`: a later run of the same download resumes it.
+    /// Writes into the character device or the pipe at `path`; else to a file there. Until it is complete, the file has a
+    /// temporary name beside it, which depends on its name, the object's ETag and `raw`: a later run of the same download
+    /// resumes it.
     ///
     /// # Errors
     /// The error of opening it, or that another process holds its lock.

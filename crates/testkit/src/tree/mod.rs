@@ -140,7 +140,7 @@ pub fn set_time(path: &Path, seconds: i64, nanoseconds: u32) {
 /// depends on a random number of the file system.
 #[must_use]
 pub fn listed_before(parent: &Path, stem: &str, others: &[&str]) -> String {
-    let candidates =
+    let mut candidates =
         (0..100).map(|number| if number == 0 { stem.to_owned() } else { format!("{stem}{number}") });
     let is_first = |name: &String| {
         let folder = Scratch::inside(parent);
@@ -150,7 +150,7 @@ pub fn listed_before(parent: &Path, stem: &str, others: &[&str]) -> String {
         let listed = fs::read_dir(folder.path()).unwrap().next();
         listed.is_some_and(|entry| entry.unwrap().file_name() == *name.as_str())
     };
-    candidates.clone().find(is_first).unwrap_or_else(|| stem.to_owned())
+    candidates.find(is_first).unwrap_or_else(|| stem.to_owned())
 }
 
 /// Every path below `root`, relative to it, sorted; each folder before its entries. It does not follow symbolic links.

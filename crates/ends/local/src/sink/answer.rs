@@ -27,7 +27,7 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
     sink.check(entry)?;
     let now = if is_new(sink, &entry.path) { None } else { look(sink, &entry.path).map_err(failed)? };
     if let Some((at, now)) = &now
-        && let Some(refusal) = kind_at_root(entry, at, now).and_then(|kind| kind.refusal(entry))
+        && let Some(refusal) = kind_at_root(sink, entry, at, now).and_then(|kind| kind.refusal(entry))
     {
         return Err(refusal.with_side(sink.root().side()).on(sink.root().shown(&entry.path)));
     }
@@ -66,13 +66,21 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
     }
 }
 
-/// The kind of the destination itself, or of the target of a link there; `None` for an entry below it.
-fn kind_at_root(entry: &Entry, at: &At, now: &Statx) -> Option<ExistingKind> {
-    if !entry.path.is_root() || stat::kind(now) != FileType::Symlink {
-        return stat::policy_kind(stat::kind(now)).filter(|_| entry.path.is_root());
+/// The kind of the destination itself, or of the target of a link there; `None` for an entry below it. A login that is
+/// confined to a directory learns nothing of a target, which may be outside.
+fn kind_at_root(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Option<ExistingKind> {
+    if !entry.path.is_root() {
+        return None;
     }
-    let target = rustix::fs::statat(&at.dir, &at.name[..], AtFlags::empty()).ok()?;
-    stat::policy_kind(FileType::from_raw_mode(target.st_mode))
+    let kind = match stat::kind(now) {
+        FileType::Symlink if !sink.root().is_confined() => {
+            at.dir.ops.one();
+            let target = rustix::fs::statat(&at.dir, &at.name[..], AtFlags::empty()).ok()?;
+            FileType::from_raw_mode(target.st_mode)
+        }
+        kind => kind,
+    };
+    stat::policy_kind(kind)
 }
 
 /// The slices of a needed file that an interrupted run has completed. Removes an empty directory in its place.
@@ -145,7 +153,7 @@ fn up_to_date(sink: &LocalSink, entry: &Entry, at: &At, now: &Statx) -> Result<A
         }
     }
     let mut changes = sink.metadata().changes(sink.tree(), at, now, entry).map_err(failed)?;
-    if entry.is_dir() || sink.options.dry_run {
+    if !changes.is_empty() && (entry.is_dir() || sink.options.dry_run) {
         changes = sink.metadata().permitted_changes(changes, now, entry);
     }
     if changes.is_empty() {
