@@ -141,9 +141,9 @@ impl<'a> BenchStore<'a> {
     }
 
     /// Downloads a bucket to a directory, without sidecar objects.
-    pub(crate) fn take(&self, bucket: &str, folder: &str) -> Result<()> {
+    pub(crate) fn take(&self, bucket: &str, directory: &str) -> Result<()> {
         let from = BucketAccess::rclone(bucket);
-        self.rclone(&format!("copy --transfers 16 --exclude '*.haul' {from} {folder}"))
+        self.rclone(&format!("copy --transfers 16 --exclude '*.haul' {from} {directory}"))
     }
 
     /// Runs rclone in the namespace of the store, without the emulated link.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::dataset::{
     DB, DB_QUICK, DEEP, DEEP_QUICK, Dataset, GIBIBYTE, HUNDRED_THOUSAND, IMAGE, IMAGE_QUICK, LOG, LOG_QUICK,
-    MANY, MANY_QUICK, MILLION, MILLION_QUICK, MIXED, MIXED_QUICK, NOISE_FILE, NOISE_FILE_QUICK, ONE_FOLDER,
+    MANY, MANY_QUICK, MILLION, MILLION_QUICK, MIXED, MIXED_QUICK, NOISE_FILE, NOISE_FILE_QUICK, ONE_DIR,
     SMALL, SMALL_QUICK, STREAM, STREAM_QUICK, TABLE, TABLE_QUICK, TEN_THOUSAND, WIDE, WIDE_QUICK,
 };
 use crate::link::LinkSpec;
@@ -229,7 +229,7 @@ const ENTRIES: BenchCase = BenchCase {
     ..PUSH
 };
 
-/// Onto a file system that answers late, in folders.
+/// Onto a file system that answers late, in directories.
 const MOUNT: BenchCase = BenchCase {
     data: &MANY,
     quick: &MANY_QUICK,
@@ -301,7 +301,7 @@ pub(crate) static CASES: &[BenchCase] = &[
     },
     BenchCase {
         name: "local-small",
-        about: "12,200 small files in 122 folders on one disk",
+        about: "12,200 small files in 122 directories on one disk",
         data: &MANY,
         quick: &MANY_QUICK,
         ..ON_DISK
@@ -399,10 +399,10 @@ pub(crate) static CASES: &[BenchCase] = &[
     },
     BenchCase { name: "hundred-thousand", about: "100,000 of them", data: &HUNDRED_THOUSAND, ..ENTRIES },
     BenchCase { name: "million", about: "1,000,000 of them", data: &MILLION, ..ENTRIES },
-    BenchCase { name: "huge-folder", about: "1,000,000 of them in one folder", data: &ONE_FOLDER, ..ENTRIES },
+    BenchCase { name: "huge-directory", about: "1,000,000 in one directory", data: &ONE_DIR, ..ENTRIES },
     BenchCase {
         name: "small-slow",
-        about: "12,200 small files in 122 folders onto a file system that takes 2 ms for each request",
+        about: "12,200 small files in 122 directories onto a file system that takes 2 ms for each request",
         ..MOUNT
     },
     BenchCase {
@@ -428,7 +428,7 @@ pub(crate) static CASES: &[BenchCase] = &[
     },
     BenchCase {
         name: "wide-slow",
-        about: "12,200 small files in one folder onto a file system that takes 2 ms for each request",
+        about: "12,200 small files in one directory onto a file system that takes 2 ms for each request",
         data: &WIDE,
         quick: &WIDE_QUICK,
         tools: &["haul", "fpsync -n 32", "rclone local", "cp -r"],

@@ -23,9 +23,9 @@ fn plan(job: &BenchCopy, words: impl Fn(&str, &str) -> Words) -> Option<CopyComm
             format!("cat {source}/{file} | {}", words("", &format!("{target}/{file}")).put)
         }
         (DataDirection::Pull, Some(file)) => {
-            let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let directory = file.rsplit_once('/').map_or("", |(directory, _)| directory);
             let get = words(&format!("{source}/{file}"), "").get;
-            format!("mkdir -p {target}/{folder} && {get} | cat > {target}/{file}")
+            format!("mkdir -p {target}/{directory} && {get} | cat > {target}/{file}")
         }
         (DataDirection::Push | DataDirection::Pull, None) => words(source, target).tree,
         (DataDirection::Local, _) => return None,

@@ -27,13 +27,13 @@ pub(crate) enum FileContent {
 /// Some files of one kind.
 #[derive(Debug)]
 pub(crate) struct FileGroup {
-    /// Folder below the top of the tree.
-    pub(crate) folder: &'static str,
+    /// Directory below the top of the tree.
+    pub(crate) directory: &'static str,
     /// How many files.
     pub(crate) files: usize,
-    /// Files in each numbered subfolder; 0: all files are in the folder itself.
-    pub(crate) per_folder: usize,
-    /// Levels of folders that the numbered ones are spread over, [`FORK`] in each; 0: they are side by side.
+    /// Files in each numbered subdirectory; 0: all files are in the directory itself.
+    pub(crate) per_directory: usize,
+    /// Levels of directories that the numbered ones are spread over, [`FORK`] in each; 0: they are side by side.
     pub(crate) levels: u32,
     /// Smallest and largest file.
     pub(crate) size: (u64, u64),
@@ -44,7 +44,7 @@ pub(crate) struct FileGroup {
 /// A tree of files.
 #[derive(Debug)]
 pub(crate) struct Dataset {
-    /// Its name, also that of its folder.
+    /// Its name, also that of its directory.
     pub(crate) name: &'static str,
     /// Its groups of files.
     pub(crate) groups: &'static [FileGroup],
@@ -55,15 +55,15 @@ pub(crate) struct Dataset {
 pub(crate) struct TreeSize {
     /// Regular files.
     pub(crate) files: u64,
-    /// Folders, without the top.
-    pub(crate) folders: u64,
+    /// Directories, without the top.
+    pub(crate) directories: u64,
     /// Sum of the sizes of the files.
     pub(crate) bytes: u64,
 }
 
 /// A tree on disk.
 pub(crate) struct DatasetTree {
-    /// Its top folder.
+    /// Its top directory.
     pub(crate) path: PathBuf,
     /// Its size.
     pub(crate) extent: TreeSize,
@@ -73,13 +73,13 @@ const MB: u64 = 1_000_000;
 const KB: u64 = 1_000;
 
 const fn group(
-    folder: &'static str,
+    directory: &'static str,
     files: usize,
-    per_folder: usize,
+    per_directory: usize,
     size: (u64, u64),
     content: FileContent,
 ) -> FileGroup {
-    FileGroup { folder, files, per_folder, levels: 0, size, content }
+    FileGroup { directory, files, per_directory, levels: 0, size, content }
 }
 
 /// A database directory of 2 GB.
@@ -134,9 +134,9 @@ pub(crate) const HUNDRED_THOUSAND: Dataset = Dataset {
     name: "hundred-thousand",
     groups: &[group("files", 100_000, 1000, (1, 256), FileContent::Pages)],
 };
-/// A million of them in one folder.
-pub(crate) const ONE_FOLDER: Dataset =
-    Dataset { name: "one-folder", groups: &[group("files", 1_000_000, 0, (1, 256), FileContent::Pages)] };
+/// A million of them in one directory.
+pub(crate) const ONE_DIR: Dataset =
+    Dataset { name: "one-directory", groups: &[group("files", 1_000_000, 0, (1, 256), FileContent::Pages)] };
 /// A million files.
 pub(crate) const MILLION: Dataset =
     Dataset { name: "million", groups: &[group("files", 1_000_000, 1000, (1, 256), FileContent::Pages)] };
@@ -183,14 +183,14 @@ pub(crate) const IMAGE_QUICK: Dataset =
     Dataset { name: "image-quick", groups: &[group("disk", 1, 0, (20 << 20, 20 << 20), FileContent::Pages)] };
 
 const NESTED: FileGroup = FileGroup {
-    folder: "files",
+    directory: "files",
     files: 8_000,
-    per_folder: 8,
+    per_directory: 8,
     levels: 5,
     size: (1 << 10, 4 << 10),
     content: FileContent::Pages,
 };
-/// As many small files as a mail server's folder has.
+/// As many small files as a mail server's directory has.
 pub(crate) const MANY: Dataset =
     Dataset { name: "many", groups: &[group("files", 12_200, 100, (1 << 10, 16 << 10), FileContent::Pages)] };
 /// The same, fewer.
@@ -198,12 +198,12 @@ pub(crate) const MANY_QUICK: Dataset = Dataset {
     name: "many-quick",
     groups: &[group("files", 400, 50, (1 << 10, 16 << 10), FileContent::Pages)],
 };
-/// Small files in a deep tree of a thousand folders.
+/// Small files in a deep tree of a thousand directories.
 pub(crate) const DEEP: Dataset = Dataset { name: "deep", groups: &[NESTED] };
 /// The same, fewer.
 pub(crate) const DEEP_QUICK: Dataset =
     Dataset { name: "deep-quick", groups: &[FileGroup { files: 200, ..NESTED }] };
-/// Small files in one folder.
+/// Small files in one directory.
 pub(crate) const WIDE: Dataset =
     Dataset { name: "wide", groups: &[group("files", 12_200, 0, (1 << 10, 16 << 10), FileContent::Pages)] };
 /// The same, fewer.
@@ -212,7 +212,7 @@ pub(crate) const WIDE_QUICK: Dataset = Dataset {
     groups: &[group("files", 300, 0, (1 << 10, 16 << 10), FileContent::Pages)],
 };
 
-/// Folders in each folder of a deep tree.
+/// Directories in each directory of a deep tree.
 const FORK: usize = 4;
 /// Raised when the contents of the same tables change.
 const VERSION: u32 = 1;
@@ -225,7 +225,7 @@ const NOISE: usize = 58;
 const CHUNK: usize = 128 * PAGE;
 
 impl FileGroup {
-    /// The names on the way to the numbered folder.
+    /// The names on the way to the numbered directory.
     fn place(&self, number: usize) -> Vec<String> {
         if self.levels == 0 {
             return vec![format!("{number:04}")];
@@ -238,7 +238,9 @@ impl Dataset {
     /// The path of its only file, if it has no other.
     pub(crate) fn only_file(&self) -> Option<String> {
         match self.groups {
-            [FileGroup { files: 1, folder, per_folder: 0, .. }] => Some(format!("{folder}/000000.dat")),
+            [FileGroup { files: 1, directory, per_directory: 0, .. }] => {
+                Some(format!("{directory}/000000.dat"))
+            }
             _ => None,
         }
     }
@@ -278,22 +280,22 @@ impl Dataset {
 
     fn make(&self, top: &Path, stop: &Stop) -> Result<TreeSize> {
         let mut extent = TreeSize::default();
-        let mut folders = vec![top.to_owned()];
+        let mut directories = vec![top.to_owned()];
         fs::create_dir_all(top)?;
         let mut filler = Filler::new();
         for (index, group) in self.groups.iter().enumerate() {
             let mut random = ChaCha8Rng::seed_from_u64(index as u64 + 1);
-            let mut folder = top.join(group.folder);
-            fs::create_dir(&folder)?;
-            folders.push(folder.clone());
+            let mut directory = top.join(group.directory);
+            fs::create_dir(&directory)?;
+            directories.push(directory.clone());
             for number in 0..group.files {
-                if group.per_folder > 0 && number % group.per_folder == 0 {
-                    folder = top.join(group.folder);
-                    for name in group.place(number / group.per_folder) {
-                        folder.push(name);
-                        if !folder.exists() {
-                            fs::create_dir(&folder)?;
-                            folders.push(folder.clone());
+                if group.per_directory > 0 && number % group.per_directory == 0 {
+                    directory = top.join(group.directory);
+                    for name in group.place(number / group.per_directory) {
+                        directory.push(name);
+                        if !directory.exists() {
+                            fs::create_dir(&directory)?;
+                            directories.push(directory.clone());
                         }
                     }
                 }
@@ -302,7 +304,7 @@ impl Dataset {
                 }
                 let (least, most) = group.size;
                 let size = least + random.next_u64() % (most - least + 1);
-                let path = folder.join(format!("{number:06}.dat"));
+                let path = directory.join(format!("{number:06}.dat"));
                 filler
                     .write(&path, size, group.content, &mut random, extent.files)
                     .with_context(|| format!("cannot write {}", path.display()))?;
@@ -310,11 +312,11 @@ impl Dataset {
                 extent.bytes += size;
             }
         }
-        // Innermost first: making an entry changes the time of its folder.
-        for (number, folder) in folders.iter().enumerate().rev() {
-            File::open(folder)?.set_modified(time(number as u64))?;
+        // Innermost first: making an entry changes the time of its directory.
+        for (number, directory) in directories.iter().enumerate().rev() {
+            File::open(directory)?.set_modified(time(number as u64))?;
         }
-        extent.folders = folders.len() as u64 - 1;
+        extent.directories = directories.len() as u64 - 1;
         Ok(extent)
     }
 }
@@ -325,8 +327,8 @@ pub(crate) fn make_older(top: &Path) -> Result<()> {
     const CHANGED: u64 = 16 * 1024;
     let mut random = ChaCha8Rng::seed_from_u64(7);
     let mut page = vec![0; CHANGED as usize];
-    for folder in fs::read_dir(top)? {
-        for name in fs::read_dir(folder?.path())? {
+    for directory in fs::read_dir(top)? {
+        for name in fs::read_dir(directory?.path())? {
             let file = File::options().write(true).open(name?.path())?;
             let was = file.metadata()?;
             for number in 0..was.len() / CHANGED {
@@ -473,7 +475,7 @@ mod tests {
             ],
         };
         let tree = SET.prepare(&base, &stop).unwrap();
-        assert_eq!((tree.extent.files, tree.extent.folders), (7, 6));
+        assert_eq!((tree.extent.files, tree.extent.directories), (7, 6));
         let file = tree.path.join("a/0001/000002.dat");
         let first = fs::read(&file).unwrap();
         assert_eq!(SET.prepare(&base, &stop).unwrap().extent, tree.extent);

@@ -36,13 +36,13 @@ pub(crate) struct EtaArgs {
     /// Judge the output of `haul copy --json` in this file; make no copies.
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
-    /// Write the events of each copy to a file in this folder.
+    /// Write the events of each copy to a file in this directory.
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
     /// Only these trees: small, gibibyte, mixed.
     #[arg(long, value_delimiter = ',')]
     trees: Vec<String>,
-    /// Folder of the data.
+    /// Directory of the data.
     #[arg(long, default_value = "/var/tmp/haul-bench")]
     dir: PathBuf,
     /// The program haul [default: target/release/haul, or on the path].

@@ -23,9 +23,9 @@ pub(crate) struct ListingArgs {
     /// How many keys.
     #[arg(long, default_value_t = 1_000_000)]
     keys: usize,
-    /// How many of them are in one folder.
+    /// How many of them are in one directory.
     #[arg(long, default_value_t = 1000)]
-    folder: usize,
+    directory: usize,
     /// How long the store takes for a request, such as 20ms.
     #[arg(long, default_value = "20ms", value_parser = parse_time)]
     delay: Duration,
@@ -36,10 +36,10 @@ pub(crate) struct ListingArgs {
 
 /// Lists them with each client, and prints a table.
 pub(crate) fn run(args: &ListingArgs, haul: &str, stop: &Stop) -> Result<()> {
-    ensure!(args.folder > 0, "a folder has at least one key");
+    ensure!(args.directory > 0, "a directory has at least one key");
     let store = SmallStore::start(Habits { delay: args.delay, ..Habits::default() });
     for key in 0..args.keys {
-        store.put(&format!("/bench/keys/{:06}/{:06}", key / args.folder, key % args.folder), b"x", &[]);
+        store.put(&format!("/bench/keys/{:06}/{:06}", key / args.directory, key % args.directory), b"x", &[]);
     }
     let endpoint = store.endpoint();
     let rclone =
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &ListingArgs, haul: &str, stop: &Stop) -> Result<()> {
         ("mc ls -r", format!("MC_HOST_bench=http://x:x@{host} mc ls -r bench/bench/keys/")),
         ("aws s3 ls --recursive", "aws s3 ls --recursive s3://bench/keys/".to_owned()),
     ];
-    println!("{} keys in folders of {}, {:?} for each request", args.keys, args.folder, args.delay);
+    println!("{} keys in directories of {}, {:?} for each request", args.keys, args.directory, args.delay);
     println!("{:28} {:>9} {:>10} {:>10}", "client", "seconds", "peak MiB", "keys");
     for (name, command) in &ways {
         let program = name.split(' ').next().unwrap_or_default();

@@ -119,10 +119,10 @@ struct RunArgs {
     /// Small data and short delays: shows that everything works.
     #[arg(long)]
     quick: bool,
-    /// Folder of the data in memory [default: /dev/shm/haul-bench, or /var/tmp/haul-bench].
+    /// Directory of the data in memory [default: /dev/shm/haul-bench, or /var/tmp/haul-bench].
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// Folder of the data on a disk.
+    /// Directory of the data on a disk.
     #[arg(long, default_value = "/var/tmp/haul-bench")]
     disk_dir: PathBuf,
     /// The program haul [default: target/release/haul, or on the path].
@@ -143,7 +143,7 @@ struct RunArgs {
     /// Write the raw results to a file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Draw the throughput over time of each case as a picture, CASE.svg, in a folder.
+    /// Draw the throughput over time of each case as a picture, CASE.svg, in a directory.
     #[arg(long, value_name = "DIR")]
     pictures: Option<PathBuf>,
     /// Print the table in Markdown.

@@ -245,10 +245,10 @@ fn rclone_local(job: &BenchCopy) -> Option<CopyCommands> {
 /// Creates the directories first, then copies 100 files per process. Keeps no times.
 fn parallel_cp(job: &BenchCopy) -> Option<CopyCommands> {
     let (source, target) = (job.source, job.target);
-    let folders =
+    let directories =
         format!("mkdir -p {target} && cd {source} && find . -type d | (cd {target} && xargs mkdir -p)");
     let files = format!("find . -type f | parallel -j32 -X -n 100 cp --parents -t {target} {{}}");
-    (job.route == DataDirection::Local).then(|| near(format!("{folders} && {files}"))).flatten()
+    (job.route == DataDirection::Local).then(|| near(format!("{directories} && {files}"))).flatten()
 }
 
 fn tar_local(job: &BenchCopy) -> Option<CopyCommands> {

@@ -59,7 +59,7 @@ pub(crate) struct CaseRecord {
     /// Bytes that wait before packets are dropped.
     pub(crate) queue_bytes: Option<u64>,
     /// Where the trees were.
-    pub(crate) folder: String,
+    pub(crate) directory: String,
     /// Name of the data set.
     pub(crate) data: String,
     /// The size of the data set.

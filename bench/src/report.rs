@@ -204,12 +204,12 @@ fn notes(record: &BenchRecord) -> String {
     for case in &record.cases {
         let extent = case.extent;
         text.push_str(&format!(
-            "{}: {} ({}): {} files, {} folders, {:.1} MB",
+            "{}: {} ({}): {} files, {} directories, {:.1} MB",
             case.case,
             case.about,
             case.way,
             extent.files,
-            extent.folders,
+            extent.directories,
             extent.bytes as f64 / 1e6
         ));
         if let (Some(link), Some(queue)) = (&case.link, case.queue_bytes) {
@@ -266,9 +266,9 @@ mod tests {
             way: String::new(),
             link: None,
             queue_bytes: None,
-            folder: String::new(),
+            directory: String::new(),
             data: String::new(),
-            extent: TreeSize { files: 1, folders: 0, bytes: 200_000_000 },
+            extent: TreeSize { files: 1, directories: 0, bytes: 200_000_000 },
             delay: None,
             by_promise: false,
             tools,

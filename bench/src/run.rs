@@ -62,7 +62,7 @@ pub(crate) fn run_case(
     let spec = case.link(settings.quick);
     let data = case.data(settings.quick);
     let tree = data.prepare(base, &settings.stop)?;
-    // Dropped in reverse: processes, then the link with its namespaces, then the folder.
+    // Dropped in reverse: processes, then the link with its namespaces, then the directory.
     let scratch = BenchScratch::new(base)?;
     let link = spec.as_ref().map(|spec| EmulatedLink::new(spec, &settings.tcp)).transpose()?;
     let near = HostProcesses::new(cgroups, "near");
@@ -110,7 +110,7 @@ pub(crate) fn run_case(
         way: case.way(settings.quick),
         queue_bytes: spec.as_ref().map(crate::link::LinkSpec::queue_bytes),
         link: spec,
-        folder: base.display().to_string(),
+        directory: base.display().to_string(),
         data: data.name.to_owned(),
         extent: tree.extent,
         delay: case.slow.map(|slow| slow.delay().as_secs_f64()),
@@ -224,7 +224,7 @@ impl CaseRunner<'_> {
         builds
     }
 
-    /// The folder that holds the copies.
+    /// The directory that holds the copies.
     fn behind(&self) -> PathBuf {
         self.scratch.join("copies")
     }
@@ -405,15 +405,16 @@ fn bucket_of(target: &Path) -> String {
     format!("s3://{}", target.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// Gives every tenth entry of the first folder in a copy another name, so that it is missing and one too many is there.
+/// Gives every tenth entry of the first directory in a copy another name, so that it is missing and one too many is
+/// there.
 fn rename_some(copy: &Path) -> Result<()> {
-    let Some(folder) = fs::read_dir(copy)?.next().transpose()? else { return Ok(()) };
-    let mut names: Vec<_> = fs::read_dir(folder.path())?.collect::<std::io::Result<_>>()?;
+    let Some(directory) = fs::read_dir(copy)?.next().transpose()? else { return Ok(()) };
+    let mut names: Vec<_> = fs::read_dir(directory.path())?.collect::<std::io::Result<_>>()?;
     names.sort_by_key(fs::DirEntry::file_name);
     for entry in names.iter().step_by(10) {
         let mut other = entry.file_name();
         other.push(".other");
-        fs::rename(entry.path(), folder.path().join(other))?;
+        fs::rename(entry.path(), directory.path().join(other))?;
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! A real SMB server in the remote namespace, whose share is the folder of the trees; and the commands of its clients.
+//! A real SMB server in the remote namespace, whose share is the directory of the trees; and the commands of its
+//! clients.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +23,7 @@ pub(crate) const SHARE: &str = "bench";
 
 /// Access to the share.
 pub(crate) struct ShareAccess {
-    /// The folder that is shared.
+    /// The directory that is shared.
     root: String,
     /// The file with user and password.
     pub(crate) credentials: String,
@@ -31,7 +32,7 @@ pub(crate) struct ShareAccess {
 }
 
 impl ShareAccess {
-    /// The path of a folder on the share.
+    /// The path of a directory on the share.
     pub(crate) fn below<'a>(&self, path: &'a str) -> &'a str {
         path.strip_prefix(&self.root).unwrap_or(path).trim_start_matches('/')
     }

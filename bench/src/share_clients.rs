@@ -35,7 +35,7 @@ pub(crate) fn rclone(job: &BenchCopy, transfers: u32) -> Option<CopyCommands> {
     ))
 }
 
-/// `mput` and `mget` copy into the folder of the share that they are in.
+/// `mput` and `mget` copy into the directory of the share that they are in.
 pub(crate) fn smbclient(job: &BenchCopy) -> Option<CopyCommands> {
     let share = job.share?;
     let client = format!(

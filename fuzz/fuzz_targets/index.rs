@@ -51,7 +51,7 @@ fn open(content: &[u8]) {
     within(BASE, content.len(), || {
         let Ok(stored) = stored::StoredIndex::open(path, b"") else { return };
         let root = RelPath::root();
-        if let Ok(Some(found)) = stored.folder(&root) {
+        if let Ok(Some(found)) = stored.directory(&root) {
             let _ = stored.entries(&root, &found).map(Iterator::count);
         }
         let _ = stored.names(&root, &[b"a", b"b"]);

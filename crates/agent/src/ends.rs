@@ -62,7 +62,7 @@ pub trait OpenEnds: Send + Sync {
 }
 
 fn runs_none(program: &Program, side: Side) -> Error {
-    let cause = "this login runs no programs, it is confined to a folder (haul agent --root)";
+    let cause = "this login runs no programs, it is confined to a directory (haul agent --root)";
     Error::new(ErrorKind::PermissionDenied, side, "run", cause).on(named(program))
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn check_command() -> Result<()> {
 
 /// The ends of a restricted session.
 pub(crate) struct RestrictedEnds {
-    folder: ConfinedDir,
+    directory: ConfinedDir,
     access: Access,
     source: Arc<Ops>,
     sink: Arc<Ops>,
@@ -67,8 +67,8 @@ impl RestrictedEnds {
     /// # Errors
     /// If it does not exist or is not a directory.
     pub(crate) fn open(restriction: &Restriction) -> Result<Self> {
-        let folder = ConfinedDir::open(&restriction.root)?;
-        Ok(Self { folder, access: restriction.access, source: Arc::default(), sink: Arc::default() })
+        let directory = ConfinedDir::open(&restriction.root)?;
+        Ok(Self { directory, access: restriction.access, source: Arc::default(), sink: Arc::default() })
     }
 }
 
@@ -78,7 +78,7 @@ fn refused(operation: &str, cause: &str) -> Error {
 
 impl OpenEnds for RestrictedEnds {
     fn source(&self, place: &Place, options: SourceOptions, pool: &BufferPool) -> Result<Arc<dyn Source>> {
-        self.folder.source(place, options, pool, &self.source)
+        self.directory.source(place, options, pool, &self.source)
     }
 
     fn sink(&self, place: &Place, options: &SinkOptions, pool: &BufferPool) -> Result<Arc<dyn Sink>> {
@@ -90,20 +90,20 @@ impl OpenEnds for RestrictedEnds {
                 references: haul_core::References::default(),
                 ..options.clone()
             };
-            return Ok(Arc::new(CompareOnly(self.folder.sink(place, &look, true, pool, &self.sink)?)));
+            return Ok(Arc::new(CompareOnly(self.directory.sink(place, &look, true, pool, &self.sink)?)));
         }
         match self.access {
             Access::Read => {
                 let cause = "this login may only read (haul agent --read-only)";
                 Err(refused("write to", cause).on(&place.path))
             }
-            Access::All | Access::NoDelete => self.folder.sink(place, options, false, pool, &self.sink),
+            Access::All | Access::NoDelete => self.directory.sink(place, options, false, pool, &self.sink),
             Access::Append => {
                 let look = SinkOptions { dry_run: true, in_place: false, ..options.clone() };
                 let add = SinkOptions { ignore_existing: true, in_place: false, ..options.clone() };
                 Ok(Arc::new(Adding {
-                    there: self.folder.sink(place, &look, true, pool, &self.sink)?,
-                    inner: self.folder.sink(place, &add, true, pool, &self.sink)?,
+                    there: self.directory.sink(place, &look, true, pool, &self.sink)?,
+                    inner: self.directory.sink(place, &add, true, pool, &self.sink)?,
                 }))
             }
         }
@@ -120,7 +120,7 @@ impl OpenEnds for RestrictedEnds {
                 haul_probe::run(task, &|_| Err(refused("look at", "it is not asked for")))
             }
             ProbeTask::Read { .. } | ProbeTask::Write { .. } | ProbeTask::Facts { .. } => {
-                Err(refused("measure", "this login is confined to a folder (haul agent --root)"))
+                Err(refused("measure", "this login is confined to a directory (haul agent --root)"))
             }
         }
     }

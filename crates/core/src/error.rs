@@ -178,8 +178,8 @@ impl Error {
     /// A directory that is not empty is in the place of an entry.
     #[must_use]
     pub fn not_empty(side: Side) -> Self {
-        Self::new(ErrorKind::NotEmpty, side, "replace", "a folder that is not empty is in its place")
-            .with_hint("move the folder away, or give another destination")
+        Self::new(ErrorKind::NotEmpty, side, "replace", "a directory that is not empty is in its place")
+            .with_hint("move the directory away, or give another destination")
     }
 
     /// The file of which an entry is a hard link does not exist.

@@ -127,7 +127,7 @@ pub enum Content<'a> {
 pub struct Done<'a> {
     /// The action.
     pub action: Action,
-    /// The kind of the entry; `None` if only its name is known, and that it is no directory.
+    /// The kind of the entry; `None` if only its name is known, and that it is not a directory.
     pub kind: Option<&'a EntryKind>,
     /// The reason: how the destination differed, as far as its end tells that.
     pub changes: Changes,

@@ -182,7 +182,7 @@ pub enum PlaceRoot {
     Exactly,
     /// The root is the entry of this name in the directory at the path.
     Inside(#[serde(with = "serde_bytes")] Vec<u8>),
-    /// The root is the entry of this name in the directory at the path, or the path itself if it is no directory.
+    /// The root is the entry of this name in the directory at the path, or the path itself if it is not a directory.
     InsideIfDir(#[serde(with = "serde_bytes")] Vec<u8>),
 }
 

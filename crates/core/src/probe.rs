@@ -186,7 +186,7 @@ pub struct Facts {
     pub sshd: BTreeMap<String, String>,
     /// The examined directory: the root of the end, or the nearest existing directory above it.
     #[serde(deserialize_with = "shown")]
-    pub folder: String,
+    pub directory: String,
     /// Whether the user may write to the directory.
     pub writable: bool,
     /// The mount of the directory.

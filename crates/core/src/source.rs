@@ -27,7 +27,8 @@ pub const REMOVE: &str = "remove";
 pub const DANGLING: &str = "it is a symbolic link to something that does not exist";
 
 /// The cause of an error of a directory that links lead back to.
-pub const OWN_ANCESTOR: &str = "symbolic links lead back to a folder above it, so copying it would never end";
+pub const OWN_ANCESTOR: &str =
+    "symbolic links lead back to a directory above it, so copying it would never end";
 
 /// The error of a source that reads nothing above its root.
 #[must_use]

@@ -32,8 +32,8 @@ impl Pruned {
     }
 }
 
-/// Lists the destination, or with `listed` these directories of it, and deletes the entries that the source does not have.
-/// Entries that the rules exclude stay, as do those that an option protects.
+/// Lists the destination, or with `listed` these directories of it, and deletes the entries that the source does not
+/// have. Entries that the rules exclude stay, as do those that an option protects.
 pub(crate) fn prune(
     run: &Run<'_>,
     view: &dyn Source,
@@ -74,9 +74,10 @@ pub(crate) fn prune(
         run.abort(list_error(&e));
     }
     if kept > 0 {
-        let folders = if kept == 1 { "1 folder" } else { &format!("{kept} folders") };
+        let directories = if kept == 1 { "1 directory" } else { &format!("{kept} directories") };
         let holds = if kept == 1 { "it holds" } else { "they hold" };
-        run.meter.note(&format!("not removed: {folders}, as {holds} something that is not to be removed"));
+        run.meter
+            .note(&format!("not removed: {directories}, as {holds} something that is not to be removed"));
     }
     Pruned { refused: None, blocked: extra.blocked }
 }

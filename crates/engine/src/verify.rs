@@ -290,7 +290,7 @@ fn difference(source: &Entry, destination: &Entry) -> Option<String> {
 fn kind(kind: &EntryKind) -> &'static str {
     match kind {
         EntryKind::File => "a file",
-        EntryKind::Dir => "a folder",
+        EntryKind::Dir => "a directory",
         EntryKind::Symlink(_) => "a symbolic link",
         EntryKind::Fifo => "a named pipe",
         EntryKind::Socket => "a socket",

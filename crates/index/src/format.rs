@@ -40,7 +40,7 @@ pub struct Stamp {
 
 /// A directory that was listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct IndexedFolder {
+pub(crate) struct IndexedDirectory {
     /// Its stamp before it was listed.
     pub(crate) stamp: Stamp,
     /// When it was listed, in seconds since 1970 by the local clock.
@@ -88,9 +88,9 @@ impl SeenEntry {
     }
 
     /// The entry in this directory; `None` if the name is invalid.
-    pub(crate) fn entry(self, folder: &RelPath) -> Option<Entry> {
+    pub(crate) fn entry(self, directory: &RelPath) -> Option<Entry> {
         Some(Entry {
-            path: folder.join(&self.name).ok()?,
+            path: directory.join(&self.name).ok()?,
             kind: self.kind,
             len: self.len,
             mtime: self.mtime,
@@ -120,7 +120,7 @@ impl SeenEntry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum IndexRecord {
     /// A directory; the next records are in it.
-    IndexedFolder(RelPath, IndexedFolder),
+    IndexedDirectory(RelPath, IndexedDirectory),
     /// An entry in the preceding directory.
     Seen(SeenEntry),
 }
@@ -131,17 +131,17 @@ pub(crate) struct IndexBlock {
     pub(crate) offset: u64,
     pub(crate) len: u32,
     /// The directory of its first record.
-    pub(crate) folder: RelPath,
+    pub(crate) directory: RelPath,
     /// The name of that record; `None` if it is the directory itself.
     pub(crate) name: Option<ByteBuf>,
     /// Directories before the block.
-    pub(crate) folders: u64,
+    pub(crate) directories: u64,
 }
 
 impl IndexBlock {
     /// The key that blocks are searched by.
     pub(crate) fn key(&self) -> (&RelPath, Option<&[u8]>) {
-        (&self.folder, self.name.as_ref().map(|name| &name[..]))
+        (&self.directory, self.name.as_ref().map(|name| &name[..]))
     }
 }
 
@@ -153,6 +153,6 @@ pub(crate) struct Footer {
     /// The device of its root. Network file systems get new device numbers with each mount.
     pub(crate) dev: u64,
     /// The number of directories.
-    pub(crate) folders: u64,
+    pub(crate) directories: u64,
     pub(crate) blocks: Vec<IndexBlock>,
 }

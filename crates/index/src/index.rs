@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use haul_core::sync::Mutex;
 use haul_core::{RelPath, Timestamp};
 
-use crate::format::{IndexRecord, IndexedFolder, Stamp};
+use crate::format::{IndexRecord, IndexedDirectory, Stamp};
 use crate::known::KnownDir;
 use crate::recording::{Kept, Recording};
 use crate::sighting::{Seens, Sighting};
@@ -57,14 +57,14 @@ impl Index {
             Err(IndexRefusal::Missing) => (None, None),
             Err(IndexRefusal::Because(why)) => (None, Some(why)),
         };
-        let folders = stored.as_ref().map_or(0, |stored| stored.footer.folders);
+        let directories = stored.as_ref().map_or(0, |stored| stored.footer.directories);
         let index = Self {
             path: path.to_owned(),
             source: source.to_owned(),
             dev,
             refresh,
             stored,
-            same: Mutex::new(vec![false; usize::try_from(folders).unwrap_or_default()]),
+            same: Mutex::new(vec![false; usize::try_from(directories).unwrap_or_default()]),
             kept: Kept::default(),
             whole: AtomicBool::new(false),
             from_index: AtomicU64::new(0),
@@ -75,11 +75,11 @@ impl Index {
     }
 
     /// The directory at `path`, if it is in the index with an equal stamp.
-    pub fn folder(&self, path: &RelPath, stamp: &Stamp) -> Option<KnownDir<'_>> {
+    pub fn directory(&self, path: &RelPath, stamp: &Stamp) -> Option<KnownDir<'_>> {
         let stored = self.stored.as_ref()?;
-        let found = stored.folder(path).ok()??;
-        let age = u64::try_from(now().sec.checked_sub(found.folder.read)?).ok()?;
-        let before = self.renumbered(found.folder.stamp)?;
+        let found = stored.directory(path).ok()??;
+        let age = u64::try_from(now().sec.checked_sub(found.directory.read)?).ok()?;
+        let before = self.renumbered(found.directory.stamp)?;
         if before != *stamp || age >= self.refresh.as_secs() {
             return None;
         }
@@ -126,11 +126,11 @@ impl Index {
         there
     }
 
-    fn names(&self, folder: &RelPath, names: &[&[u8]]) -> Option<Vec<bool>> {
+    fn names(&self, directory: &RelPath, names: &[&[u8]]) -> Option<Vec<bool>> {
         let stored = self.stored.as_ref()?;
-        let found = stored.folder(folder).ok()??;
+        let found = stored.directory(directory).ok()??;
         let same = *self.same.lock().get(usize::try_from(found.number).ok()?)?;
-        if same { stored.names(folder, names).ok() } else { None }
+        if same { stored.names(directory, names).ok() } else { None }
     }
 
     /// The scan of the source is complete.
@@ -163,26 +163,26 @@ impl Index {
         if kept.is_empty() && !renumbered && same.iter().all(|same| *same) {
             return Ok(());
         }
-        let dir = self.path.parent().ok_or_else(|| io::Error::other("the index has no folder"))?;
+        let dir = self.path.parent().ok_or_else(|| io::Error::other("the index has no directory"))?;
         let mut writer = Writer::new(dir, &self.source, self.dev)?;
         let mut new = Seens(kept.sorted()?.peekable());
-        let mut next_new = new.next_folder()?;
+        let mut next_new = new.next_directory()?;
         let mut number = 0;
         let mut taking = false;
         let before = self.stored.as_ref();
         for record in before.map(StoredIndex::records).transpose()?.into_iter().flatten() {
             match record? {
-                IndexRecord::IndexedFolder(path, folder) => {
+                IndexRecord::IndexedDirectory(path, directory) => {
                     while next_new.as_ref().is_some_and(|(new, _)| *new < path) {
-                        next_new = write_folder(&mut writer, &mut new, next_new)?;
+                        next_new = write_directory(&mut writer, &mut new, next_new)?;
                     }
                     // If both exist, the new listing counts.
                     taking = same.get(number).is_some_and(|same| *same)
                         && next_new.as_ref().is_none_or(|(new, _)| *new != path);
                     number += 1;
                     if taking {
-                        let stamp = self.renumbered(folder.stamp).unwrap_or(folder.stamp);
-                        writer.folder(path, IndexedFolder { stamp, ..folder })?;
+                        let stamp = self.renumbered(directory.stamp).unwrap_or(directory.stamp);
+                        writer.directory(path, IndexedDirectory { stamp, ..directory })?;
                     }
                 }
                 IndexRecord::Seen(mut seen) if taking => {
@@ -193,25 +193,25 @@ impl Index {
             }
         }
         while next_new.is_some() {
-            next_new = write_folder(&mut writer, &mut new, next_new)?;
+            next_new = write_directory(&mut writer, &mut new, next_new)?;
         }
         writer.finish(&self.path)
     }
 }
 
 /// Writes a directory that was listed, and returns the next one.
-fn write_folder(
+fn write_directory(
     writer: &mut Writer,
     new: &mut Seens<impl Iterator<Item = io::Result<Sighting>>>,
-    folder: Option<(RelPath, IndexedFolder)>,
-) -> io::Result<Option<(RelPath, IndexedFolder)>> {
-    if let Some((path, folder)) = folder {
-        writer.folder(path.clone(), folder)?;
+    directory: Option<(RelPath, IndexedDirectory)>,
+) -> io::Result<Option<(RelPath, IndexedDirectory)>> {
+    if let Some((path, directory)) = directory {
+        writer.directory(path.clone(), directory)?;
         while let Some(seen) = new.next_in(&path)? {
             writer.seen(seen)?;
         }
     }
-    new.next_folder()
+    new.next_directory()
 }
 
 /// The time by the local clock.

@@ -18,7 +18,7 @@ impl KnownDir<'_> {
     /// The number of names in it that are not part of the source.
     #[must_use]
     pub fn hidden(&self) -> u64 {
-        self.found.folder.hidden
+        self.found.directory.hidden
     }
 
     /// Its entries at the time of the listing, without owner names.

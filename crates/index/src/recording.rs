@@ -7,7 +7,7 @@ use haul_core::sync::Mutex;
 use haul_core::{Entry, RelPath};
 use haul_spool::Sorter;
 
-use crate::format::{IndexedFolder, MAX_ENTRY, SeenEntry, Stamp};
+use crate::format::{IndexedDirectory, MAX_ENTRY, SeenEntry, Stamp};
 use crate::sighting::{Sighting, What};
 
 /// The sightings of all recordings of a run.
@@ -55,7 +55,7 @@ impl<'a> Recording<'a> {
     /// Records an entry of the directory.
     pub fn saw(&self, entry: &Entry) {
         if entry.weight() < MAX_ENTRY / 2 {
-            self.kept.add(Sighting { folder: self.path.clone(), what: What::Seen(SeenEntry::of(entry)) });
+            self.kept.add(Sighting { directory: self.path.clone(), what: What::Seen(SeenEntry::of(entry)) });
             self.seen.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -74,8 +74,10 @@ impl<'a> Recording<'a> {
 impl Drop for Recording<'_> {
     fn drop(&mut self) {
         if *self.seen.get_mut() == *self.listed.get_mut() {
-            let folder = IndexedFolder { stamp: self.stamp, read: self.read, hidden: *self.hidden.get_mut() };
-            self.kept.add(Sighting { folder: std::mem::take(&mut self.path), what: What::Whole(folder) });
+            let directory =
+                IndexedDirectory { stamp: self.stamp, read: self.read, hidden: *self.hidden.get_mut() };
+            self.kept
+                .add(Sighting { directory: std::mem::take(&mut self.path), what: What::Whole(directory) });
         }
     }
 }

@@ -6,19 +6,19 @@ use std::io;
 use haul_core::RelPath;
 use serde::{Deserialize, Serialize};
 
-use crate::format::{IndexedFolder, SeenEntry};
+use crate::format::{IndexedDirectory, SeenEntry};
 
 /// A directory, or an entry seen in one; sorted as in the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Sighting {
-    pub(crate) folder: RelPath,
+    pub(crate) directory: RelPath,
     pub(crate) what: What,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum What {
     /// The directory was recorded completely.
-    Whole(IndexedFolder),
+    Whole(IndexedDirectory),
     Seen(SeenEntry),
 }
 
@@ -28,7 +28,7 @@ impl Sighting {
             What::Whole(_) => None,
             What::Seen(seen) => Some(&seen.name[..]),
         };
-        (&self.folder, name)
+        (&self.directory, name)
     }
 }
 
@@ -57,19 +57,19 @@ pub(crate) struct Seens<I: Iterator<Item = io::Result<Sighting>>>(pub(crate) std
 
 impl<I: Iterator<Item = io::Result<Sighting>>> Seens<I> {
     /// The next completely recorded directory.
-    pub(crate) fn next_folder(&mut self) -> io::Result<Option<(RelPath, IndexedFolder)>> {
+    pub(crate) fn next_directory(&mut self) -> io::Result<Option<(RelPath, IndexedDirectory)>> {
         while let Some(sighting) = self.0.next().transpose()? {
-            if let What::Whole(folder) = sighting.what {
-                return Ok(Some((sighting.folder, folder)));
+            if let What::Whole(directory) = sighting.what {
+                return Ok(Some((sighting.directory, directory)));
             }
         }
         Ok(None)
     }
 
     /// The next entry of this directory.
-    pub(crate) fn next_in(&mut self, folder: &RelPath) -> io::Result<Option<SeenEntry>> {
+    pub(crate) fn next_in(&mut self, directory: &RelPath) -> io::Result<Option<SeenEntry>> {
         let here = |found: &io::Result<Sighting>| match found {
-            Ok(found) => found.folder == *folder && matches!(found.what, What::Seen(_)),
+            Ok(found) => found.directory == *directory && matches!(found.what, What::Seen(_)),
             Err(_) => true,
         };
         Ok(match self.0.next_if(here).transpose()? {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use haul_core::{Entry, RelPath};
 
-use crate::format::{Footer, IndexRecord, IndexedFolder, MAGIC, MAX_BLOCK, TRAILER};
+use crate::format::{Footer, IndexRecord, IndexedDirectory, MAGIC, MAX_BLOCK, TRAILER};
 
 /// Why a file is not used.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct StoredIndex {
 
 /// A directory in the index.
 pub(crate) struct IndexedDir {
-    pub(crate) folder: IndexedFolder,
+    pub(crate) directory: IndexedDirectory,
     /// Directories before it.
     pub(crate) number: u64,
     /// The position of its entries.
@@ -104,18 +104,19 @@ impl StoredIndex {
         file.read_exact_at(&mut bytes, end)?;
         let Ok(footer) = postcard::from_bytes::<Footer>(&bytes) else { return Ok(None) };
         let mut at = MAGIC.len() as u64;
-        let mut folders = 0;
+        let mut directories = 0;
         for block in &footer.blocks {
-            let sound = block.offset == at && block.len as usize <= MAX_BLOCK && block.folders >= folders;
+            let sound =
+                block.offset == at && block.len as usize <= MAX_BLOCK && block.directories >= directories;
             if !sound {
                 return Ok(None);
             }
             at += u64::from(block.len);
-            folders = block.folders;
+            directories = block.directories;
         }
         let keys = footer.blocks.windows(2).all(|pair| pair[0].key() < pair[1].key());
         // Each directory takes some bytes, which bounds their number.
-        let sound = at == end && keys && folders <= footer.folders && footer.folders <= len;
+        let sound = at == end && keys && directories <= footer.directories && footer.directories <= len;
         Ok(sound.then_some(footer))
     }
 
@@ -127,22 +128,22 @@ impl StoredIndex {
     }
 
     /// The block that contains this key, if it exists.
-    fn block_of(&self, folder: &RelPath, name: Option<&[u8]>) -> Option<usize> {
-        self.footer.blocks.partition_point(|block| block.key() <= (folder, name)).checked_sub(1)
+    fn block_of(&self, directory: &RelPath, name: Option<&[u8]>) -> Option<usize> {
+        self.footer.blocks.partition_point(|block| block.key() <= (directory, name)).checked_sub(1)
     }
 
     /// Looks up the directory at `path`.
-    pub(crate) fn folder(&self, path: &RelPath) -> io::Result<Option<IndexedDir>> {
+    pub(crate) fn directory(&self, path: &RelPath) -> io::Result<Option<IndexedDir>> {
         let Some(block) = self.block_of(path, None) else { return Ok(None) };
-        let mut number = self.footer.blocks[block].folders;
+        let mut number = self.footer.blocks[block].directories;
         let mut records =
             IndexRecords { stored: self, bytes: self.block(block)?, at: Position { block, offset: 0 } };
         while records.at.block == block
             && let Some(record) = records.next()
         {
-            if let IndexRecord::IndexedFolder(found, folder) = record? {
+            if let IndexRecord::IndexedDirectory(found, directory) = record? {
                 if found == *path {
-                    return Ok(Some(IndexedDir { folder, number, at: records.at }));
+                    return Ok(Some(IndexedDir { directory, number, at: records.at }));
                 }
                 number += 1;
             }
@@ -153,7 +154,7 @@ impl StoredIndex {
     /// The entries of a directory.
     pub(crate) fn entries(&self, path: &RelPath, found: &IndexedDir) -> io::Result<Entries<'_>> {
         let records = IndexRecords { stored: self, bytes: self.block(found.at.block)?, at: found.at };
-        Ok(Entries { records, folder: path.clone() })
+        Ok(Entries { records, directory: path.clone() })
     }
 
     /// All records from the beginning.
@@ -162,15 +163,15 @@ impl StoredIndex {
     }
 
     /// Which of these names are in the directory. Adjacent names share a lookup.
-    pub(crate) fn names(&self, folder: &RelPath, names: &[&[u8]]) -> io::Result<Vec<bool>> {
+    pub(crate) fn names(&self, directory: &RelPath, names: &[&[u8]]) -> io::Result<Vec<bool>> {
         let mut known: Option<(usize, HashSet<Vec<u8>>)> = None;
         let mut order: Vec<usize> = (0..names.len()).collect();
         order.sort_unstable_by_key(|at| names[*at]);
         let mut there = vec![false; names.len()];
         for at in order {
-            let Some(block) = self.block_of(folder, Some(names[at])) else { continue };
+            let Some(block) = self.block_of(directory, Some(names[at])) else { continue };
             if known.as_ref().is_none_or(|(read, _)| *read != block) {
-                known = Some((block, self.names_in(block, folder)?));
+                known = Some((block, self.names_in(block, directory)?));
             }
             there[at] = known.as_ref().is_some_and(|(_, found)| found.contains(names[at]));
         }
@@ -178,16 +179,16 @@ impl StoredIndex {
     }
 
     /// The names of the directory in one block.
-    fn names_in(&self, block: usize, folder: &RelPath) -> io::Result<HashSet<Vec<u8>>> {
+    fn names_in(&self, block: usize, directory: &RelPath) -> io::Result<HashSet<Vec<u8>>> {
         let mut names = HashSet::new();
-        let mut within = self.footer.blocks[block].folder == *folder;
+        let mut within = self.footer.blocks[block].directory == *directory;
         let mut records =
             IndexRecords { stored: self, bytes: self.block(block)?, at: Position { block, offset: 0 } };
         while records.at.block == block
             && let Some(record) = records.next()
         {
             match record? {
-                IndexRecord::IndexedFolder(found, _) => within = found == *folder,
+                IndexRecord::IndexedDirectory(found, _) => within = found == *directory,
                 IndexRecord::Seen(seen) if within => {
                     names.insert(seen.name.into_vec());
                 }
@@ -236,7 +237,7 @@ impl Iterator for IndexRecords<'_> {
 /// The entries of one directory.
 pub(crate) struct Entries<'a> {
     records: IndexRecords<'a>,
-    folder: RelPath,
+    directory: RelPath,
 }
 
 impl Iterator for Entries<'_> {
@@ -245,8 +246,8 @@ impl Iterator for Entries<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         match self.records.next()? {
             Err(error) => Some(Err(error)),
-            Ok(IndexRecord::IndexedFolder(..)) => None,
-            Ok(IndexRecord::Seen(seen)) => Some(seen.entry(&self.folder).ok_or_else(damaged)),
+            Ok(IndexRecord::IndexedDirectory(..)) => None,
+            Ok(IndexRecord::Seen(seen)) => Some(seen.entry(&self.directory).ok_or_else(damaged)),
         }
     }
 }

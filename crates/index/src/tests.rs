@@ -25,8 +25,8 @@ fn stamp(ino: u64) -> Stamp {
     Stamp { dev: DEV, ino, mtime: long_ago, ctime: long_ago }
 }
 
-fn entry(folder: &RelPath, name: &str, len: u64) -> Entry {
-    let mut entry = Entry::new(folder.join(name.as_bytes()).unwrap(), EntryKind::File, len);
+fn entry(directory: &RelPath, name: &str, len: u64) -> Entry {
+    let mut entry = Entry::new(directory.join(name.as_bytes()).unwrap(), EntryKind::File, len);
     (entry.dev, entry.ino, entry.mode) = (DEV, len + 100, 0o640);
     entry.xattrs = vec![(serde_bytes::ByteBuf::from("user.x"), serde_bytes::ByteBuf::from(vec![3; 5]))];
     entry
@@ -52,9 +52,9 @@ impl IndexTest {
     }
 
     /// Saves an index of these directories, each with so many files.
-    fn saved(&self, folders: &[(&str, u64)]) {
+    fn saved(&self, directories: &[(&str, u64)]) {
         let (index, _) = self.open_at(DEV, WEEK);
-        for (number, (name, files)) in folders.iter().enumerate() {
+        for (number, (name, files)) in directories.iter().enumerate() {
             see(&index, name, number as u64, *files);
         }
         index.scanned();
@@ -68,19 +68,19 @@ impl IndexTest {
 
 /// Lists the directory, which holds the files `00000`, `00001` and so on.
 fn see(index: &Index, name: &str, ino: u64, files: u64) {
-    let folder = path(name);
-    let recording = index.record(&folder, stamp(ino)).unwrap();
+    let directory = path(name);
+    let recording = index.record(&directory, stamp(ino)).unwrap();
     recording.hid();
     // Names come in any order.
     for file in (0..files).rev() {
-        recording.saw(&entry(&folder, &format!("{file:05}"), file));
+        recording.saw(&entry(&directory, &format!("{file:05}"), file));
     }
     recording.listed(files);
 }
 
 /// The entries of the directory, if it is in the index.
 fn entries_of(index: &Index, name: &str, ino: u64) -> Option<Vec<Entry>> {
-    let known = index.folder(&path(name), &stamp(ino))?;
+    let known = index.directory(&path(name), &stamp(ino))?;
     assert_eq!(known.hidden(), 1);
     Some(known.entries().unwrap().map(Result::unwrap).collect())
 }
@@ -92,19 +92,19 @@ fn expected(name: &str, files: u64) -> Option<Vec<Entry>> {
 #[test]
 fn entries_of_unchanged_directories_come_from_the_index() {
     let case = IndexTest::new();
-    let folders = [("", 3), ("a", 0), ("a/b", 5000), ("a-b", 2), ("c", 20_000), ("d/e", 1)];
-    case.saved(&folders);
+    let directories = [("", 3), ("a", 0), ("a/b", 5000), ("a-b", 2), ("c", 20_000), ("d/e", 1)];
+    case.saved(&directories);
     let index = case.open();
     let stored = StoredIndex::open(&case.file(), b"/src").unwrap();
-    assert!(stored.footer.blocks.len() > 5, "large folders are in several blocks");
-    for (ino, (name, files)) in folders.into_iter().enumerate() {
+    assert!(stored.footer.blocks.len() > 5, "large directories are in several blocks");
+    for (ino, (name, files)) in directories.into_iter().enumerate() {
         assert!(entries_of(&index, name, ino as u64) == expected(name, files), "{name}");
     }
     assert_eq!(entries_of(&index, "d", 0), None);
     assert_eq!(entries_of(&index, "a", 5), None, "another inode");
     let mut changed = stamp(3);
     changed.ctime.nsec += 1;
-    assert!(index.folder(&path("a-b"), &changed).is_none());
+    assert!(index.directory(&path("a-b"), &changed).is_none());
     let Use { from_index, oldest, .. } = index.used();
     assert_eq!(from_index, 6);
     assert!(oldest < Duration::from_secs(60));
@@ -116,7 +116,7 @@ fn names_are_known_in_unchanged_directories() {
     case.saved(&[("a", 10), ("b", 20_000)]);
     let index = case.open();
     let paths: Vec<_> = ["a/00003", "a/none", "b/00000", "b/19999", "b/7", "b/09999", ""].map(path).to_vec();
-    assert_eq!(index.holds(&paths), [false; 7], "nothing is known before a folder was looked at");
+    assert_eq!(index.holds(&paths), [false; 7], "nothing is known before a directory was looked at");
     assert!(entries_of(&index, "a", 0).is_some() && entries_of(&index, "b", 1).is_some());
     assert_eq!(index.holds(&paths), [true, false, true, true, false, true, false]);
 }
@@ -193,13 +193,13 @@ fn a_remounted_file_system_is_recognized() {
     let case = IndexTest::new();
     case.saved(&[("a", 2)]);
     let (index, _) = case.open_at(99, WEEK);
-    let known = index.folder(&path("a"), &Stamp { dev: 99, ..stamp(0) }).unwrap();
+    let known = index.directory(&path("a"), &Stamp { dev: 99, ..stamp(0) }).unwrap();
     assert!(known.entries().unwrap().all(|entry| entry.unwrap().dev == 99));
     index.scanned();
     index.save().unwrap();
     let (index, _) = case.open_at(99, WEEK);
-    assert!(index.folder(&path("a"), &Stamp { dev: 99, ..stamp(0) }).is_some());
-    assert!(index.folder(&path("a"), &stamp(0)).is_none());
+    assert!(index.directory(&path("a"), &Stamp { dev: 99, ..stamp(0) }).is_some());
+    assert!(index.directory(&path("a"), &stamp(0)).is_none());
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn no_bytes_do_harm() {
         let (index, refused) = case.open_at(DEV, WEEK);
         used += u32::from(refused.is_none());
         for (ino, name) in ["", "a", "a/b"].into_iter().enumerate() {
-            if let Some(known) = index.folder(&path(name), &stamp(ino as u64)) {
+            if let Some(known) = index.directory(&path(name), &stamp(ino as u64)) {
                 let _ = known.entries().map(|entries| entries.filter(Result::is_ok).count());
             }
         }

@@ -8,7 +8,7 @@ use haul_core::RelPath;
 use serde_bytes::ByteBuf;
 use tempfile::NamedTempFile;
 
-use crate::format::{BLOCK, Footer, IndexBlock, IndexRecord, IndexedFolder, MAGIC, SeenEntry};
+use crate::format::{BLOCK, Footer, IndexBlock, IndexRecord, IndexedDirectory, MAGIC, SeenEntry};
 
 /// A file that is being written; removed if it is dropped before its end.
 pub(crate) struct Writer {
@@ -18,7 +18,7 @@ pub(crate) struct Writer {
     block: Vec<u8>,
     /// The first key of the block, and the directories before it.
     begin: Option<(RelPath, Option<ByteBuf>, u64)>,
-    folder: RelPath,
+    directory: RelPath,
     footer: Footer,
 }
 
@@ -26,14 +26,14 @@ impl Writer {
     /// Begins a file in `dir`.
     pub(crate) fn new(dir: &Path, source: &[u8], dev: u64) -> io::Result<Self> {
         let file = tempfile::Builder::new().prefix(".haul-index-").tempfile_in(dir)?;
-        let footer = Footer { source: ByteBuf::from(source), dev, folders: 0, blocks: Vec::new() };
+        let footer = Footer { source: ByteBuf::from(source), dev, directories: 0, blocks: Vec::new() };
         let mut writer = Self {
             out: BufWriter::with_capacity(256 * 1024, file),
             hasher: blake3::Hasher::new(),
             offset: 0,
             block: Vec::with_capacity(BLOCK + 1024),
             begin: None,
-            folder: RelPath::root(),
+            directory: RelPath::root(),
             footer,
         };
         writer.write(MAGIC)?;
@@ -47,10 +47,10 @@ impl Writer {
     }
 
     /// Adds a directory; paths must ascend.
-    pub(crate) fn folder(&mut self, path: RelPath, folder: IndexedFolder) -> io::Result<()> {
-        self.folder = path.clone();
-        self.record(None, &IndexRecord::IndexedFolder(path, folder))?;
-        self.footer.folders += 1;
+    pub(crate) fn directory(&mut self, path: RelPath, directory: IndexedDirectory) -> io::Result<()> {
+        self.directory = path.clone();
+        self.record(None, &IndexRecord::IndexedDirectory(path, directory))?;
+        self.footer.directories += 1;
         Ok(())
     }
 
@@ -62,7 +62,7 @@ impl Writer {
 
     fn record(&mut self, name: Option<ByteBuf>, record: &IndexRecord) -> io::Result<()> {
         if self.begin.is_none() {
-            self.begin = Some((self.folder.clone(), name, self.footer.folders));
+            self.begin = Some((self.directory.clone(), name, self.footer.directories));
         }
         self.block =
             postcard::to_extend(record, std::mem::take(&mut self.block)).map_err(io::Error::other)?;
@@ -70,9 +70,9 @@ impl Writer {
     }
 
     fn end_block(&mut self) -> io::Result<()> {
-        let Some((folder, name, folders)) = self.begin.take() else { return Ok(()) };
+        let Some((directory, name, directories)) = self.begin.take() else { return Ok(()) };
         let len = u32::try_from(self.block.len()).map_err(io::Error::other)?;
-        self.footer.blocks.push(IndexBlock { offset: self.offset, len, folder, name, folders });
+        self.footer.blocks.push(IndexBlock { offset: self.offset, len, directory, name, directories });
         let mut block = std::mem::take(&mut self.block);
         self.write(&block)?;
         block.clear();

@@ -17,8 +17,8 @@ pub fn hosts_dir() -> io::Result<PathBuf> {
     dir("hosts")
 }
 
-/// The directory of the sockets of logins that outlive a run: in `$XDG_RUNTIME_DIR/haul` if that can be, where every file
-/// system takes sockets.
+/// The directory of the sockets of logins that outlive a run: in `$XDG_RUNTIME_DIR/haul` if that can be, where every
+/// file system takes sockets.
 ///
 /// # Errors
 /// If it cannot be created or belongs to another user, or if its path is too long or has characters that ssh expands.
@@ -56,7 +56,7 @@ pub(crate) fn mounts_dir() -> io::Result<PathBuf> {
 }
 
 fn dir(name: &str) -> io::Result<PathBuf> {
-    let path = haul_state::folder(name)?;
+    let path = haul_state::directory(name)?;
     haul_state::make(&path)?;
     Ok(path)
 }

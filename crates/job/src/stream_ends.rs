@@ -47,8 +47,8 @@ pub fn open_file(ends: &mut Ends, at: &Location) -> Result<InputFile> {
         });
     };
     if entry.is_dir() {
-        let error = refuse(ErrorKind::Usage, "it is a folder, and a get reads one file");
-        return Err(error.with_hint("`haul copy` copies folders"));
+        let error = refuse(ErrorKind::Usage, "it is a directory, and a get reads one file");
+        return Err(error.with_hint("`haul copy` copies directories"));
     }
     if !entry.is_file() {
         return Err(refuse(ErrorKind::Usage, "it is a pipe, a socket or a device, and a get reads a file"));
@@ -59,11 +59,10 @@ pub fn open_file(ends: &mut Ends, at: &Location) -> Result<InputFile> {
     Ok(InputFile { name: at.to_string(), source, entry: Arc::new(entry), hashes, pool })
 }
 
-/// Opens a file to be written: its folder has to exist.
+/// Opens a file to be written: its directory has to exist.
 ///
-/// # Errors
-/// [`ErrorKind::Usage`] if the location names no file, [`ErrorKind::NotFound`] if its folder does not exist; errors of
-/// opening.
+/// # Errors [`ErrorKind::Usage`] if the location names no file, [`ErrorKind::NotFound`] if its directory does not
+/// exist; errors of opening.
 pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
     let refuse = |kind, cause: &str| error(kind, Side::Destination, at, cause);
     if at.means_contents() || is_home(at) {
@@ -78,7 +77,7 @@ pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
         return Err(error.with_hint("write out the name of the file"));
     }
     let path = RelPath::root().join(at.name()).map_err(|bad| refuse(ErrorKind::Usage, &bad.to_string()))?;
-    // After an empty path, the slash would mean the root folder.
+    // After an empty path, the slash would mean the root directory.
     let parent = &at.path()[..at.path().len() - at.name().len()];
     let parent = if parent.is_empty() && matches!(at, Location::Local(_)) { b"./" } else { parent };
     let place = Place { path: parent.to_vec(), root: PlaceRoot::Exactly };
@@ -87,11 +86,11 @@ pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
     let there = ends.read(at, &place, Links::Kept.into(), &ops)?;
     match there.root().map_err(|error| at_host(error, at))? {
         None => {
-            let cause = format!("the folder {shown} does not exist");
+            let cause = format!("the directory {shown} does not exist");
             return Err(refuse(ErrorKind::NotFound, &cause).with_hint("make it first: mkdir"));
         }
         Some(entry) if !entry.is_dir() => {
-            return Err(refuse(ErrorKind::Usage, &format!("{shown} is no folder")));
+            return Err(refuse(ErrorKind::Usage, &format!("{shown} is not a directory")));
         }
         Some(_) => {}
     }

@@ -1,4 +1,4 @@
-//! Copies the members of a stream into a folder of this machine.
+//! Copies the members of a stream into a directory of this machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::place::dir_place;
 /// The metadata of members that have none but the time of their stream.
 const TIMES: Preserve = Preserve { times: true, ..Preserve::NOTHING };
 
-/// Copies the members of a stream into the folder `at`. `has_metadata`: they have modes, owners and times.
+/// Copies the members of a stream into the directory `at`. `has_metadata`: they have modes, owners and times.
 ///
 /// # Errors
-/// Those of opening the folder. All later errors are in the report.
+/// Those of opening the directory. All later errors are in the report.
 pub fn unpack(
     ends: &mut Ends,
     source: Arc<dyn Source>,

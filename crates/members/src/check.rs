@@ -33,10 +33,10 @@ pub(crate) fn check(mut index: MemberIndex) -> Result<MemberIndex, IndexFault> {
         while let Some(dir) = above.filter(|dir| !dir.is_root()) {
             if let Some(found) = places.get(&dir) {
                 if found.head.kind != EntryKind::Dir || found.head.link.is_some() {
-                    let why = format!("it is below {}, which is no folder", printable(dir.as_bytes()));
+                    let why = format!("it is below {}, which is not a directory", printable(dir.as_bytes()));
                     return Err(damaged(&head.path, &why));
                 }
-                // That folder was or will be checked itself.
+                // That directory was or will be checked itself.
                 break;
             }
             above = dir.parent();

@@ -284,7 +284,7 @@ fn head(block: &[u8], pax: &Pax) -> Result<MemberHead, IndexFault> {
     let target = pax.link.as_deref().unwrap_or_else(|| text(&block[157..257]));
     let below = |path: &[u8]| {
         RelPath::tidy(path)
-            .map_err(|_| damaged(&format!("it names {}, which is not below the folder", printable(path))))
+            .map_err(|_| damaged(&format!("it names {}, which is not below the directory", printable(path))))
     };
     let number = |at: std::ops::Range<usize>| field(&block[at]).ok_or_else(|| damaged("a header is damaged"));
     let device = || -> Result<u64, IndexFault> {

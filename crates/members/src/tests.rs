@@ -112,7 +112,7 @@ fn streams_that_lie_have_no_index_and_say_why() {
     assert!(said(&bad).contains("a: a chunk is damaged"));
     for name in ["../x", "/etc/passwd", "a/../../x", "."] {
         let stream = [chunk(b'P', name, 0, &[], b"x"), chunk(b'E', name, 0, &[], &[])].concat();
-        assert!(said(&stream).contains("not below the folder"), "{name}");
+        assert!(said(&stream).contains("not below the directory"), "{name}");
     }
     let twice = [chunk(b'P', "a", 0, &[], b"x"), chunk(b'P', "a", 0, &[], b"y")].concat();
     assert!(said(&twice).contains("two chunks are for one offset"));
@@ -120,7 +120,7 @@ fn streams_that_lie_have_no_index_and_say_why() {
     assert!(said(&missing).contains("a chunk is missing"));
     assert!(said(&[&good[..], &good].concat()).contains("two files have this name"));
     let below = [good.clone(), chunk(b'P', "a/b", 0, &[], b"x"), chunk(b'E', "a/b", 0, &[], &[])].concat();
-    assert!(said(&below).contains("it is below a, which is no folder"));
+    assert!(said(&below).contains("it is below a, which is not a directory"));
     assert!(said(&chunk(b'S', "a", 0, &[(0, 99)], b"x")).contains("lies about its length"));
     let mut other = good.clone();
     other[9] = b'N';
@@ -130,10 +130,10 @@ fn streams_that_lie_have_no_index_and_say_why() {
     assert_eq!(whole(&bytes(4096, 0)), Err(IndexFault::Unknown));
 }
 
-/// Runs a script in a folder of its own, and returns its output.
+/// Runs a script in a directory of its own, and returns its output.
 fn written(script: &str) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    let ended = Command::new("bash").args(["-ec", script]).current_dir(folder.path()).output().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let ended = Command::new("bash").args(["-ec", script]).current_dir(directory.path()).output().unwrap();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     ended.stdout
 }
@@ -175,11 +175,11 @@ fn tar_of_every_format_is_understood() {
 #[test]
 fn tar_that_lies_has_no_index_and_says_why() {
     let said = |script: &str| whole(&written(script)).unwrap_err().to_string();
-    assert!(said("touch x; tar -P -cf - ../$(basename $PWD)/x").contains("not below the folder"));
-    assert!(said("touch x; tar -P -cf - $PWD/x").contains("not below the folder"));
+    assert!(said("touch x; tar -P -cf - ../$(basename $PWD)/x").contains("not below the directory"));
+    assert!(said("touch x; tar -P -cf - $PWD/x").contains("not below the directory"));
     assert!(said("head -c 99999 /dev/zero > x; tar -cf - x | head -c 50000").contains("before its end mark"));
     let linked = "ln -s /etc a; tar -cf 1 a; rm a; mkdir a; touch a/x; tar -rf 1 a/x; cat 1";
-    assert!(said(linked).contains("it is below a, which is no folder"));
+    assert!(said(linked).contains("it is below a, which is not a directory"));
     let mut damaged = written("head -c 99999 /dev/zero > x; touch y; tar -cf - x y");
     let second = 512 + 100_352;
     damaged[second] ^= 1;

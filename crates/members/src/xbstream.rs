@@ -209,7 +209,7 @@ impl Xbstream {
 /// A file begins.
 fn begin(path: &[u8], at: u64, to: &mut IndexBuilder) -> Result<u32, IndexFault> {
     let path = RelPath::tidy(path).ok().filter(|path| !path.is_root()).ok_or_else(|| {
-        let why = format!("it names {}, which is not below the folder", printable(path));
+        let why = format!("it names {}, which is not below the directory", printable(path));
         IndexFault::Damaged(at, why)
     })?;
     to.begin(MemberHead { path, kind: EntryKind::File, link: None, metadata: None })

@@ -27,7 +27,7 @@ const MAX_NAMES: usize = 1 << 20;
 /// Clusters that are remembered.
 const MAX_CLUSTERS: usize = 1000;
 
-/// The control file of a cluster, below its folder.
+/// The control file of a cluster, below its directory.
 const CONTROL: &[u8] = b"global/pg_control";
 
 /// Checks the pages of the files of one source.

@@ -56,21 +56,21 @@ pub struct RelationFile<'a> {
 #[must_use]
 pub fn relation_file(path: &[u8]) -> Option<RelationFile<'_>> {
     let mut from_end = path.rsplit(|byte| *byte == b'/');
-    let (name, folder) = (from_end.next()?, from_end.next()?);
+    let (name, directory) = (from_end.next()?, from_end.next()?);
     let mut above = 0;
-    if folder != b"global" {
+    if directory != b"global" {
         let parent = from_end.next()?;
         let is_tablespace = parent.starts_with(b"PG_");
-        let oid = if is_tablespace { from_end.next()? } else { folder };
+        let oid = if is_tablespace { from_end.next()? } else { directory };
         let top: &[u8] = if is_tablespace { b"pg_tblspc" } else { b"base" };
         let found = if is_tablespace { from_end.next()? } else { parent };
-        if !is_number(folder) || !is_number(oid) || found != top {
+        if !is_number(directory) || !is_number(oid) || found != top {
             return None;
         }
         above = parent.len() + 1 + if is_tablespace { oid.len() + top.len() + 2 } else { 0 };
     }
     let segment = segment(name)?;
-    let cluster = path.len() - name.len() - 1 - folder.len() - above;
+    let cluster = path.len() - name.len() - 1 - directory.len() - above;
     Some(RelationFile { cluster: &path[..cluster], segment })
 }
 

@@ -239,7 +239,7 @@ fn files_that_cannot_be_checked_are_noted_or_fail() {
     let warning = PageCheck::new(checks(Databases::Postgres, false));
     assert_eq!((find(&warning, "a.ibd"), find(&warning, "base/5/1")), (Ok(false), Ok(false)));
     assert_eq!(warning.report().unchecked.len(), 1);
-    // The source is a folder of the cluster.
+    // The source is a directory of the cluster.
     let part = PageCheck::new(checks(Databases::Auto, true));
     let files_of_base = MemoryFiles(BTreeMap::from([("5/1", text())]), "5/1");
     assert!(part.file(&path("5/1"), b"base", 100_000, &files_of_base).unwrap().is_none());

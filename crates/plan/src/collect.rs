@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use haul_core::{Entry, EntryKind, RelPath, Result, ScanBatch};
 use haul_spool::Sorter;
 
+use crate::directories::OpenDirectories;
 use crate::errors::list_failed;
-use crate::folders::OpenFolders;
 use crate::histogram::Histogram;
 use crate::links::{self, HardLinkName};
 use crate::order::ScannedEntry;
@@ -91,7 +91,7 @@ impl Collector {
         self.fit(entry, out)?;
         let mut bytes = 0;
         match entry.kind {
-            EntryKind::Dir => self.tally.folders += 1,
+            EntryKind::Dir => self.tally.directories += 1,
             EntryKind::Symlink(_) => self.tally.symlinks += 1,
             EntryKind::File if entry.nlink > 1 => {
                 return self.names.push(HardLinkName::new(entry)).map_err(|e| list_failed(&e));
@@ -138,10 +138,10 @@ impl Collector {
             let mut found = |found: ScannedEntry| tree.push(found).map_err(|e| list_failed(&e));
             links::group(names, request.top, &mut file, &mut found)?
         };
-        let mut folders = OpenFolders::new(request.top);
+        let mut directories = OpenDirectories::new(request.top);
         let mut splitter = request.split.map(|split| {
             // Directories are listed only if they are empty.
-            let entries = tally.entries.saturating_sub(tally.folders);
+            let entries = tally.entries.saturating_sub(tally.directories);
             let bytes = tally.bytes.saturating_sub(tally.hole_bytes);
             Partitioner::new(split, &self.large_files.into_ranked(), bytes, entries)
         });
@@ -152,18 +152,18 @@ impl Collector {
         let empty = |path| ScannedEntry { path, is_dir: true, bytes: 0, group: None };
         for found in tree.sorted().map_err(|e| list_failed(&e))? {
             let found = found.map_err(|e| list_failed(&e))?;
-            if let Some(path) = folders.add(&found) {
+            if let Some(path) = directories.add(&found) {
                 listed(empty(path), out)?;
             }
             if !found.is_dir {
                 listed(found, out)?;
             }
         }
-        if let Some(path) = folders.end() {
+        if let Some(path) = directories.end() {
             listed(empty(path), out)?;
         }
         let parts = splitter.map(|splitter| splitter.end(out)).transpose()?.unwrap_or_default();
-        let (largest_folders, widest_folders, deepest_folders) = folders.into_figures();
+        let (largest_directories, widest_directories, deepest_directories) = directories.into_figures();
         let mut unfit: Vec<Unfit> = unfit.into_values().collect();
         unfit.sort_by_key(|one| std::cmp::Reverse(one.count));
         let one = |top: Top| top.into_ranked().pop();
@@ -171,9 +171,9 @@ impl Collector {
             tally,
             histogram: histogram.into_buckets(),
             largest_files: largest.into_ranked(),
-            largest_folders,
-            widest_folders,
-            deepest_folders,
+            largest_directories,
+            widest_directories,
+            deepest_directories,
             longest_name: one(self.longest_name),
             longest_path: one(self.longest_path),
             hard_links,

@@ -11,8 +11,8 @@
 //! seen.
 
 mod collect;
+mod directories;
 mod errors;
-mod folders;
 mod histogram;
 mod links;
 mod order;
@@ -26,7 +26,7 @@ pub mod target;
 mod top;
 
 pub use collect::Collector;
-pub use folders::FolderFigures;
+pub use directories::DirectoryFigures;
 pub use histogram::SizeBucket;
 pub use links::LinkedFiles;
 pub use output::PlanOutput;

@@ -2,7 +2,7 @@
 
 use haul_core::RelPath;
 
-use crate::folders::FolderFigures;
+use crate::directories::DirectoryFigures;
 use crate::histogram::SizeBucket;
 use crate::links::LinkedFiles;
 use crate::ranked::RankedEntry;
@@ -31,11 +31,11 @@ pub struct Plan {
     /// The largest files, by bytes.
     pub largest_files: Vec<RankedEntry>,
     /// The largest directories by the bytes below them, except the root.
-    pub largest_folders: Vec<FolderFigures>,
+    pub largest_directories: Vec<DirectoryFigures>,
     /// The directories with the most entries directly in them.
-    pub widest_folders: Vec<RankedEntry>,
+    pub widest_directories: Vec<RankedEntry>,
     /// The directories furthest below the root, by depth.
-    pub deepest_folders: Vec<RankedEntry>,
+    pub deepest_directories: Vec<RankedEntry>,
     /// The longest name, by bytes.
     pub longest_name: Option<RankedEntry>,
     /// The longest path below the root, by bytes.

@@ -13,7 +13,8 @@ pub struct Tally {
     /// Bytes of content in them, holes included.
     pub bytes: u64,
     /// Directories, the root included.
-    pub folders: u64,
+    #[serde(rename = "folders")]
+    pub directories: u64,
     /// Symbolic links.
     pub symlinks: u64,
     /// Pipes, sockets and devices.

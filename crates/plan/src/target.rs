@@ -231,8 +231,8 @@ mod tests {
         let link = Entry { kind: EntryKind::Symlink(b"x".to_vec()), ..entry(b"x") };
         assert_eq!(Target::S3.refuses(&link), Some(Reason::Kind));
         assert_eq!(Target::Ntfs.refuses(&link), None);
-        let folder = Entry { kind: EntryKind::Dir, ..entry(b"\xff") };
-        assert_eq!(Target::S3.refuses(&folder), None, "a folder is no object");
+        let directory = Entry { kind: EntryKind::Dir, ..entry(b"\xff") };
+        assert_eq!(Target::S3.refuses(&directory), None, "a directory is no object");
     }
 
     #[test]

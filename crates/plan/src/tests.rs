@@ -73,18 +73,18 @@ fn the_figures_of_a_small_tree() {
     ];
     let (plan, _) = plan(PlanOptions { top: 2, ..PlanOptions::default() }, &entries);
     let tally = plan.tally;
-    assert_eq!((tally.entries, tally.folders, tally.symlinks, tally.specials), (12, 5, 1, 1));
+    assert_eq!((tally.entries, tally.directories, tally.symlinks, tally.specials), (12, 5, 1, 1));
     assert_eq!((tally.files, tally.bytes), (4, (5 << 20) + 1000 + 700 + 50));
     assert_eq!((tally.sparse_files, tally.hole_bytes), (1, 4 << 20));
     assert_eq!((tally.small_files, tally.small_bytes), (3, 1750));
     assert_eq!(plan.histogram.iter().map(|bucket| bucket.files).sum::<u64>(), 4);
     assert_eq!(names(&plan.largest_files), [("a/b/sparse".to_owned(), 5 << 20), ("a/x".to_owned(), 1000)]);
-    let folders: Vec<_> =
-        plan.largest_folders.iter().map(|f| (f.path.to_string(), f.bytes, f.entries)).collect();
+    let directories: Vec<_> =
+        plan.largest_directories.iter().map(|f| (f.path.to_string(), f.bytes, f.entries)).collect();
     // A hard-linked file counts at its first name.
-    assert_eq!(folders, [("a".to_owned(), (1 << 20) + 1700, 4), ("a/b".to_owned(), 1 << 20, 1)]);
-    assert_eq!(names(&plan.widest_folders), [(".".to_owned(), 5), ("a".to_owned(), 3)]);
-    assert_eq!(names(&plan.deepest_folders)[0], ("a/b".to_owned(), 2));
+    assert_eq!(directories, [("a".to_owned(), (1 << 20) + 1700, 4), ("a/b".to_owned(), 1 << 20, 1)]);
+    assert_eq!(names(&plan.widest_directories), [(".".to_owned(), 5), ("a".to_owned(), 3)]);
+    assert_eq!(names(&plan.deepest_directories)[0], ("a/b".to_owned(), 2));
     assert_eq!(names(&plan.longest_path), [("a/b/sparse".to_owned(), 10)]);
     let links = plan.hard_links;
     assert_eq!((links.files, links.names, links.saved_bytes, links.outside), (1, 2, 700, 2));
@@ -107,14 +107,14 @@ fn names_that_do_not_fit_are_reported_once() {
 fn tree() -> (Vec<Entry>, BTreeSet<String>) {
     let mut entries = vec![dir(""), dir("empty"), dir("d0/also empty")];
     let mut expected = BTreeSet::from(["empty".to_owned(), "d0/also empty".to_owned()]);
-    for folder in 0..40_u64 {
-        entries.push(dir(&format!("d{folder}")));
+    for directory in 0..40_u64 {
+        entries.push(dir(&format!("d{directory}")));
         for number in 0..50_u64 {
-            let name = format!("d{folder}/f{number}");
-            let random = (folder * 50 + number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            let name = format!("d{directory}/f{number}");
+            let random = (directory * 50 + number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
             let len = if random % 40 == 0 { 300_000 } else { random % 9000 };
             let linked_to = number % 10 == 3;
-            let ino = 10_000 + folder / 2 * 50 + number;
+            let ino = 10_000 + directory / 2 * 50 + number;
             entries.push(if linked_to { linked(&name, 400, ino, 2) } else { file(&name, len) });
             expected.insert(name);
         }
@@ -134,8 +134,8 @@ fn cut(split: Split) -> (Vec<Partition>, BTreeMap<usize, Vec<String>>) {
     assert_eq!(plan.parts.iter().map(|part| part.bytes).sum::<u64>(), plan.tally.bytes);
     let part_of: BTreeMap<&String, usize> =
         lists.parts.iter().flat_map(|(part, list)| list.iter().map(|name| (name, *part))).collect();
-    for folder in (0..40).step_by(2) {
-        let (one, other) = (format!("d{folder}/f13"), format!("d{}/f13", folder + 1));
+    for directory in (0..40).step_by(2) {
+        let (one, other) = (format!("d{directory}/f13"), format!("d{}/f13", directory + 1));
         assert_eq!(part_of[&one], part_of[&other], "names of one file stay together");
     }
     (plan.parts, lists.parts)
@@ -180,14 +180,16 @@ fn a_tree_of_many_entries_is_not_held_in_memory() {
         Collector::new(PlanOptions { top: 5, target: Some(Target::Apfs), split: Some(Split::Count(3)) });
     let mut lists = ReportedLists::default();
     collector.add(&ScanBatch { entries: vec![dir("")], ..ScanBatch::default() }, &mut lists).unwrap();
-    for folder in 0..300 {
-        let mut entries = vec![dir(&format!("folder {folder:0>60}"))];
-        entries.extend((0..500).map(|number| file(&format!("folder {folder:0>60}/{number:0>60}"), number)));
+    for directory in 0..300 {
+        let mut entries = vec![dir(&format!("directory {directory:0>60}"))];
+        entries.extend(
+            (0..500).map(|number| file(&format!("directory {directory:0>60}/{number:0>60}"), number)),
+        );
         collector.add(&ScanBatch { entries, ..ScanBatch::default() }, &mut lists).unwrap();
     }
     let plan = collector.finish(&mut lists).unwrap();
-    assert_eq!((plan.tally.files, plan.tally.folders), (150_000, 301));
+    assert_eq!((plan.tally.files, plan.tally.directories), (150_000, 301));
     let listed: BTreeSet<&String> = lists.parts.values().flatten().collect();
     assert_eq!(listed.len(), 150_000);
-    assert_eq!(plan.widest_folders[1].figure, 500);
+    assert_eq!(plan.widest_directories[1].figure, 500);
 }

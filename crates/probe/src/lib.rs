@@ -30,10 +30,12 @@ pub use random::fill_random;
 pub fn run(task: &ProbeTask, resolve: &dyn Fn(&Place) -> Result<PathBuf>) -> Result<ProbeResult> {
     Ok(match task {
         ProbeTask::Read { place, samples } => ProbeResult::Read(read::measure(&resolve(place)?, samples)),
-        ProbeTask::Write { place } => ProbeResult::Write(write::measure(existing_folder(&resolve(place)?))),
+        ProbeTask::Write { place } => {
+            ProbeResult::Write(write::measure(existing_directory(&resolve(place)?)))
+        }
         ProbeTask::Facts { place, other } => {
-            let folder = resolve(place)?;
-            ProbeResult::Facts(Box::new(facts::gather(existing_folder(&folder), other.as_deref())))
+            let directory = resolve(place)?;
+            ProbeResult::Facts(Box::new(facts::gather(existing_directory(&directory), other.as_deref())))
         }
         ProbeTask::Clock => ProbeResult::Clock(clock()),
         ProbeTask::Work => ProbeResult::Work(cpu::work()),
@@ -41,7 +43,7 @@ pub fn run(task: &ProbeTask, resolve: &dyn Fn(&Place) -> Result<PathBuf>) -> Res
 }
 
 /// The directory itself, or its nearest existing parent.
-fn existing_folder(path: &Path) -> &Path {
+fn existing_directory(path: &Path) -> &Path {
     let above = path.ancestors().find(|path| path.is_dir());
     // A relative path without parents is in the working directory.
     above.unwrap_or_else(|| Path::new(if path.is_absolute() { "/" } else { "." }))
@@ -62,8 +64,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("file"), b"x").unwrap();
         for name in ["a/b/c", "file", ""] {
-            assert_eq!(existing_folder(&dir.path().join(name)), dir.path().join("").as_path(), "{name}");
+            assert_eq!(existing_directory(&dir.path().join(name)), dir.path().join("").as_path(), "{name}");
         }
-        assert_eq!(existing_folder(Path::new("no/such")), Path::new("."));
+        assert_eq!(existing_directory(Path::new("no/such")), Path::new("."));
     }
 }

@@ -33,26 +33,28 @@ const SMALL: usize = 4096;
 /// The most small files of one thread, one after the other under the same name.
 const FILES: u64 = 2000;
 
-/// Writes in `folder`, which exists.
+/// Writes in `directory`, which exists.
 #[must_use]
-pub fn measure(folder: &Path) -> WriteFigures {
+pub fn measure(directory: &Path) -> WriteFigures {
     let cpu = cpu::measure(&[], false);
-    match try_measure(folder) {
+    match try_measure(directory) {
         Ok(figures) => WriteFigures { cpu, ..figures },
         Err(why) => WriteFigures { skipped: Some(why), cpu, ..WriteFigures::default() },
     }
 }
 
-fn try_measure(folder: &Path) -> Result<WriteFigures, String> {
-    let failed = |error: io::Error| format!("writing in `{}` failed: {error}", folder.display());
-    let space = facts::space(folder).ok_or_else(|| format!("nothing is known of `{}`", folder.display()))?;
-    let most = may_write(&space)
-        .ok_or_else(|| format!("less than a tenth of the file system at `{}` is free", folder.display()))?;
-    let file = nameless(folder).map_err(failed)?;
+fn try_measure(directory: &Path) -> Result<WriteFigures, String> {
+    let failed = |error: io::Error| format!("writing in `{}` failed: {error}", directory.display());
+    let space =
+        facts::space(directory).ok_or_else(|| format!("nothing is known of `{}`", directory.display()))?;
+    let most = may_write(&space).ok_or_else(|| {
+        format!("less than a tenth of the file system at `{}` is free", directory.display())
+    })?;
+    let file = nameless(directory).map_err(failed)?;
     let bytes_per_second = content(&file, most).map_err(failed)?;
     let sync_micros = sync(&file).map_err(failed)?;
     drop(file);
-    let files_per_second = small(folder).map_err(failed)?;
+    let files_per_second = small(directory).map_err(failed)?;
     Ok(WriteFigures {
         skipped: None,
         bytes_per_second,
@@ -68,13 +70,13 @@ fn may_write(space: &Space) -> Option<u64> {
 }
 
 /// A file that vanishes when it is closed.
-fn nameless(folder: &Path) -> io::Result<File> {
+fn nameless(directory: &Path) -> io::Result<File> {
     let mode = Mode::RUSR | Mode::WUSR;
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    if let Ok(file) = rustix::fs::open(folder, flags | OFlags::TMPFILE, mode) {
+    if let Ok(file) = rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
         return Ok(file.into());
     }
-    let path = folder.join(staging_name(THREADS));
+    let path = directory.join(staging_name(THREADS));
     remove(&path)?;
     let file = rustix::fs::open(&path, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
     remove(&path)?;
@@ -138,11 +140,11 @@ fn sync(file: &File) -> io::Result<u64> {
 
 /// Creates, writes and removes small files. Creating and removing changes the directory twice, as creating and renaming
 /// does in a copy.
-fn small(folder: &Path) -> io::Result<Option<u64>> {
+fn small(directory: &Path) -> io::Result<Option<u64>> {
     let made = AtomicU64::new(0);
     let begun = Instant::now();
     let work = |thread: u64| -> io::Result<()> {
-        let path = folder.join(staging_name(thread));
+        let path = directory.join(staging_name(thread));
         // Left by a killed probe.
         remove(&path)?;
         for _ in 0..FILES {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// Neither XDG_STATE_HOME nor HOME is set.
-pub fn folder(name: &str) -> io::Result<PathBuf> {
+pub fn directory(name: &str) -> io::Result<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
     let state = state.ok_or_else(|| io::Error::other("neither XDG_STATE_HOME nor HOME is set"))?;

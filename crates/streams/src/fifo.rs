@@ -11,12 +11,12 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fcntl_setfl, fstat, mkfif
 
 /// A directory of named pipes, held open.
 #[derive(Debug)]
-pub struct PipeFolder {
+pub struct PipeDirectory {
     dir: OwnedFd,
     path: PathBuf,
 }
 
-impl PipeFolder {
+impl PipeDirectory {
     /// Opens a directory.
     ///
     /// # Errors
@@ -33,15 +33,15 @@ impl PipeFolder {
     pub fn open_own(path: &Path) -> Result<Self> {
         let shown = path.as_os_str().as_bytes();
         let failed =
-            |error: &io::Error| Error::io(Side::Destination, "open the folder of pipes", error).on(shown);
-        let folder = Self::open(path).map_err(|error| failed(&error))?;
-        let owner = fstat(&folder.dir).map_err(|error| failed(&error.into()))?.st_uid;
+            |error: &io::Error| Error::io(Side::Destination, "open the directory of pipes", error).on(shown);
+        let directory = Self::open(path).map_err(|error| failed(&error))?;
+        let owner = fstat(&directory.dir).map_err(|error| failed(&error.into()))?.st_uid;
         if ![0, rustix::process::geteuid().as_raw()].contains(&owner) {
             let cause = "it belongs to another user, who could put something else in the place of a pipe";
-            let error = Error::new(ErrorKind::Usage, Side::Local, "use the folder", cause).on(shown);
-            return Err(error.with_hint("name a folder of your own"));
+            let error = Error::new(ErrorKind::Usage, Side::Local, "use the directory", cause).on(shown);
+            return Err(error.with_hint("name a directory of your own"));
         }
-        Ok(folder)
+        Ok(directory)
     }
 
     /// Its path.
@@ -114,20 +114,20 @@ mod tests {
     #[test]
     fn only_pipes_are_opened_and_links_are_not_followed() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = PipeFolder::open_own(dir.path()).unwrap();
-        folder.make("pipe").unwrap();
+        let directory = PipeDirectory::open_own(dir.path()).unwrap();
+        directory.make("pipe").unwrap();
         std::fs::write(dir.path().join("file"), "x").unwrap();
         std::os::unix::fs::symlink("pipe", dir.path().join("link")).unwrap();
         std::os::unix::fs::symlink("file", dir.path().join("link-to-file")).unwrap();
-        assert!(folder.writer("pipe").is_err_and(|error| error.raw_os_error() == Some(6)), "no reader");
-        let _reader = folder.reader(Path::new("pipe")).unwrap();
-        folder.writer("pipe").unwrap();
+        assert!(directory.writer("pipe").is_err_and(|error| error.raw_os_error() == Some(6)), "no reader");
+        let _reader = directory.reader(Path::new("pipe")).unwrap();
+        directory.writer("pipe").unwrap();
         for name in ["file", "link", "link-to-file"] {
-            assert!(folder.writer(name).is_err() && folder.reader(Path::new(name)).is_err(), "{name}");
+            assert!(directory.writer(name).is_err() && directory.reader(Path::new(name)).is_err(), "{name}");
         }
         assert_eq!(std::fs::read(dir.path().join("file")).unwrap(), b"x");
-        folder.remove("pipe").unwrap();
-        assert!(PipeFolder::open(&dir.path().join("file")).is_err());
+        directory.remove("pipe").unwrap();
+        assert!(PipeDirectory::open(&dir.path().join("file")).is_err());
     }
 
     #[test]
@@ -137,8 +137,8 @@ mod tests {
             return;
         }
         std::os::unix::fs::chown(dir.path(), Some(65534), None).unwrap();
-        assert_eq!(PipeFolder::open_own(dir.path()).unwrap_err().kind(), ErrorKind::Usage);
+        assert_eq!(PipeDirectory::open_own(dir.path()).unwrap_err().kind(), ErrorKind::Usage);
         // Content that the owner writes may be read.
-        PipeFolder::open(dir.path()).unwrap();
+        PipeDirectory::open(dir.path()).unwrap();
     }
 }

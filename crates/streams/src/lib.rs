@@ -17,4 +17,4 @@ pub mod sidecar;
 pub mod unpack;
 pub mod uploads;
 
-pub use fifo::{PipeFolder, widen};
+pub use fifo::{PipeDirectory, widen};

@@ -50,14 +50,14 @@ pub enum Owner {
 }
 
 /// The directory of the files; `None` if this user has none.
-fn folder() -> Option<PathBuf> {
-    haul_state::folder("uploads").ok()
+fn directory() -> Option<PathBuf> {
+    haul_state::directory("uploads").ok()
 }
 
 fn path_of(client: &Client, upload: &Upload) -> Option<PathBuf> {
     let name = format!("{} {} {}", client.name(&upload.key), client.endpoint(), upload.id);
     let digest = Digest::of(name.as_bytes()).to_string();
-    Some(folder()?.join(format!("{}.json", &digest[..32])))
+    Some(directory()?.join(format!("{}.json", &digest[..32])))
 }
 
 /// Records an upload, or takes over its record. If no file can be written, the upload goes on without one.

@@ -25,7 +25,7 @@ pub fn differences(original: &Path, copy: &Path) -> Vec<String> {
         path.push("/");
         path
     };
-    assert!(original.is_dir() && copy.is_dir(), "both are folders: {original:?}, {copy:?}");
+    assert!(original.is_dir() && copy.is_dir(), "both are directories: {original:?}, {copy:?}");
     let mut rsync = Command::new("rsync");
     rsync.args(["-naHAXic", "--delete", "--numeric-ids", "--modify-window=-1"]);
     // XFS also presents ACLs as attributes of its own; -A compares the ACLs.

@@ -19,7 +19,7 @@ pub struct Care {
     /// Modification times of entries other than directories and links.
     pub times: bool,
     /// Modification times of directories.
-    pub folder_times: bool,
+    pub directory_times: bool,
     /// Modification times of symbolic links.
     pub link_times: bool,
     /// Compare times in nanoseconds instead of seconds.
@@ -36,7 +36,7 @@ impl Default for Care {
             owners: true,
             modes: true,
             times: true,
-            folder_times: true,
+            directory_times: true,
             link_times: true,
             nanoseconds: true,
             attributes: true,
@@ -102,7 +102,7 @@ fn entry_difference(one: &Path, other: &Path, care: &Care) -> Option<String> {
     };
     let is_link = here.is_symlink();
     let cares_for_time = match () {
-        () if here.is_dir() => care.folder_times,
+        () if here.is_dir() => care.directory_times,
         () if is_link => care.link_times,
         () => care.times,
     };
@@ -130,7 +130,7 @@ fn kind(meta: &Metadata) -> String {
     let kind = meta.file_type();
     match () {
         () if kind.is_file() => "file".to_owned(),
-        () if kind.is_dir() => "folder".to_owned(),
+        () if kind.is_dir() => "directory".to_owned(),
         () if kind.is_symlink() => "link".to_owned(),
         () if kind.is_fifo() => "pipe".to_owned(),
         () if kind.is_socket() => "socket".to_owned(),

@@ -61,7 +61,7 @@ impl Scratch {
     #[must_use]
     pub fn inside(parent: &Path) -> Self {
         let dir = tempfile::Builder::new().prefix("haul-test-").tempdir_in(parent);
-        let dir = dir.unwrap_or_else(|error| panic!("cannot make a folder in {parent:?}: {error}"));
+        let dir = dir.unwrap_or_else(|error| panic!("cannot make a directory in {parent:?}: {error}"));
         // Unprivileged remote ends and servers need access.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let path = fs::canonicalize(dir.path()).unwrap();

@@ -31,13 +31,13 @@ fn same_source(one: &Path, other: &Path) -> bool {
 
 /// Whether a text has a `mod` of the file, or its path in an attribute.
 fn names(text: &str, path: &Path) -> bool {
-    let is_folder = path.ends_with("mod.rs");
-    let named = if is_folder { path.parent().and_then(Path::file_name) } else { path.file_stem() };
+    let is_directory = path.ends_with("mod.rs");
+    let named = if is_directory { path.parent().and_then(Path::file_name) } else { path.file_stem() };
     let (Some(name), Some(file)) = (named, path.file_name()) else { return false };
     let (name, file) = (name.to_string_lossy(), file.to_string_lossy());
     let (declared, attribute) = (format!("mod {name};"), format!("{file}\"]"));
     text.lines().map(str::trim).any(|line| {
-        let is_attribute = !is_folder && line.starts_with("#[path = \"") && line.ends_with(&attribute);
+        let is_attribute = !is_directory && line.starts_with("#[path = \"") && line.ends_with(&attribute);
         line == declared || line.ends_with(&format!(" {declared}")) || is_attribute
     })
 }

@@ -13,7 +13,7 @@ const ONE_MEANING: [&str; 16] = [
     "Cli",
     "Conn",
     "Fault",
-    "Folder",
+    "Directory",
     "LargeFile",
     "LargeFileProgress",
     "LargeFiles",

@@ -6,7 +6,7 @@ use super::tree::RepositoryFiles;
 
 /// Retired words and phrases, each with the term that takes its place. In identifiers a word counts as a part of its own
 /// (`is_giant`, `GiantFile`), and an `s` at its end is ignored.
-const RETIRED: [(&[&str], &str); 21] = [
+const RETIRED: [(&[&str], &str); 22] = [
     (&["giant"], "large file"),
     (&["lane"], "connection"),
     (&["keeper"], "supervisor"),
@@ -28,10 +28,11 @@ const RETIRED: [(&[&str], &str); 21] = [
     (&["lively"], "responsive"),
     (&["unhurt"], "healthy"),
     (&["backend"], "end"),
+    (&["folder"], "directory"),
 ];
 
 /// Places where a word has another meaning: a part of a path, and the word.
-const OTHER_MEANINGS: [(&str, &str); 4] = [
+const OTHER_MEANINGS: [(&str, &str); 9] = [
     // The governor of the processor's frequency.
     ("probe", "governor"),
     ("crates/wire/src/tests/samples.rs", "governor"),
@@ -39,6 +40,12 @@ const OTHER_MEANINGS: [(&str, &str); 4] = [
     ("scripts/fuzz", "pulse"),
     // An option of Azurite or SeaweedFS.
     ("crates/testkit/src/store", "backend"),
+    // Keys of JSON, which programs read.
+    ("docs/JSON.md", "folder"),
+    ("crates/cli/src/render/json", "folder"),
+    ("crates/cli/src/jobs/record.rs", "folder"),
+    ("crates/plan/src/tally.rs", "folder"),
+    ("crates/cli/tests/e2e/plan.rs", "folder"),
 ];
 
 /// Files that are not read: lists of names that others chose, and this list.

@@ -14,17 +14,17 @@ Examples:
   haul rm -r smb://nas/projects/old
   haul rm --incomplete s3://backups/    # abort interrupted uploads";
 
-/// Remove objects, files and folders of shares, or abort incomplete uploads
+/// Remove objects, files and directories of shares, or abort incomplete uploads
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct RmArgs {
     /// An object, or with -r or --incomplete a prefix: s3://BUCKET/KEY, gs://..., az://...; on an SMB share
-    /// (smb://HOST/SHARE/PATH) a file, or with -r a folder
+    /// (smb://HOST/SHARE/PATH) a file, or with -r a directory
     #[arg(value_name = "URL", required = true)]
     pub(crate) places: Vec<OsString>,
-    /// Remove all objects whose names begin with KEY, or a folder of a share with all that is in it
+    /// Remove all objects whose names begin with KEY, or a directory of a share with all that is in it
     ///
-    /// With sizes or ages, only the files that they select are removed from a folder.
+    /// With sizes or ages, only the files that they select are removed from a directory.
     #[arg(short = 'r', long, conflicts_with = "incomplete")]
     pub(crate) recursive: bool,
     /// List the entries that rm would remove, remove nothing

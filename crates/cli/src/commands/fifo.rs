@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
 use haul_job::{Observer, RequestCounts};
 use haul_object::{Client, Object};
-use haul_streams::PipeFolder;
+use haul_streams::PipeDirectory;
 use haul_streams::get::{ContentOutput, GetSettings, GetStatus, Got, get};
 
 use super::get_output::get_settings;
@@ -29,16 +29,16 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// A named pipe that haul created. Removed on drop.
 struct NamedPipe {
-    folder: Arc<PipeFolder>,
+    directory: Arc<PipeDirectory>,
     name: String,
 }
 
 impl NamedPipe {
     /// # Errors
     /// If the name exists.
-    fn make(folder: &Arc<PipeFolder>, name: &str) -> Result<Self> {
-        folder.make(name).map_err(|error| failed(folder, name, "create a pipe", &error))?;
-        Ok(Self { folder: Arc::clone(folder), name: name.to_owned() })
+    fn make(directory: &Arc<PipeDirectory>, name: &str) -> Result<Self> {
+        directory.make(name).map_err(|error| failed(directory, name, "create a pipe", &error))?;
+        Ok(Self { directory: Arc::clone(directory), name: name.to_owned() })
     }
 
     /// Opens the pipe once it has a reader.
@@ -47,10 +47,10 @@ impl NamedPipe {
     /// [`ErrorKind::Cancelled`] if the run is cancelled; errors of opening the pipe.
     fn open(&self, cancel: &AtomicBool) -> Result<OwnedFd> {
         loop {
-            match self.folder.writer(&self.name) {
+            match self.directory.writer(&self.name) {
                 Ok(fd) => return Ok(fd),
                 Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {}
-                Err(error) => return Err(failed(&self.folder, &self.name, "open the pipe", &error)),
+                Err(error) => return Err(failed(&self.directory, &self.name, "open the pipe", &error)),
             }
             if cancel.load(Ordering::Relaxed) {
                 return Err(Error::new(
@@ -68,12 +68,12 @@ impl NamedPipe {
 impl Drop for NamedPipe {
     fn drop(&mut self) {
         // If this fails, a pipe without a reader stays behind.
-        let _ = self.folder.remove(&self.name);
+        let _ = self.directory.remove(&self.name);
     }
 }
 
-fn failed(folder: &PipeFolder, name: &str, operation: &str, error: &std::io::Error) -> Error {
-    let path = folder.path().join(name);
+fn failed(directory: &PipeDirectory, name: &str, operation: &str, error: &std::io::Error) -> Error {
+    let path = directory.path().join(name);
     Error::io(Side::Destination, operation, error).on(path.as_os_str().as_bytes())
 }
 
@@ -81,7 +81,7 @@ fn failed(folder: &PipeFolder, name: &str, operation: &str, error: &std::io::Err
 ///
 /// # Errors
 /// Errors before the run starts; later errors are in the summary.
-pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
+pub(super) fn run(args: &GetArgs, directory: &Path) -> Result<Exit> {
     let begun = Instant::now();
     let place = parse_place(&args.source, &args.reach.given)?;
     let prefix = if place.key.is_empty() || place.key.ends_with('/') {
@@ -89,7 +89,7 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
     } else {
         format!("{}/", place.key)
     };
-    let start = Start::new(SummaryCommand::Get, place.to_string(), Some(folder.display().to_string()));
+    let start = Start::new(SummaryCommand::Get, place.to_string(), Some(directory.display().to_string()));
     let (console, cancel) =
         start_run(stream_settings(&args.output, &args.manifest, ManifestNames::Last), &start)?;
     let stores = store_settings(&args.reach.store, &args.reach.given, &place);
@@ -101,7 +101,7 @@ pub(super) fn run(args: &GetArgs, folder: &Path) -> Result<Exit> {
         return Err(error.on(place.to_string()));
     }
     let get_settings = get_settings(args, keys.len() as u64)?;
-    let pipes = Arc::new(PipeFolder::open_own(folder)?);
+    let pipes = Arc::new(PipeDirectory::open_own(directory)?);
     let mut streams = Vec::new();
     for key in keys {
         let client = open_one()?;

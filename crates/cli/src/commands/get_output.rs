@@ -69,15 +69,15 @@ pub(super) fn get_settings(args: &GetArgs, objects: u64) -> Result<GetSettings> 
 
 /// The name of the stream in a manifest: that of the file that get writes.
 pub(super) fn names(args: &GetArgs) -> ManifestNames {
-    let written = args.file().filter(|path| !is_folder(path)).and_then(Path::file_name);
+    let written = args.file().filter(|path| !is_directory(path)).and_then(Path::file_name);
     written.map_or(ManifestNames::Last, |name| ManifestNames::Given(name.as_bytes().to_vec()))
 }
 
-fn is_folder(path: &Path) -> bool {
+fn is_directory(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_bytes().ends_with(b"/")
 }
 
 /// The file for an object.
 pub(super) fn file(path: &Path, key: &str) -> PathBuf {
-    if is_folder(path) { path.join(key.rsplit('/').next().unwrap_or_default()) } else { path.to_owned() }
+    if is_directory(path) { path.join(key.rsplit('/').next().unwrap_or_default()) } else { path.to_owned() }
 }

@@ -4,7 +4,7 @@ use haul_core::{Error, ErrorKind, Result, Side};
 
 use crate::args::{JobsAction, JobsArgs};
 use crate::exit_code::Exit;
-use crate::jobs::{JobFolder, JobRecord, JobState, limit};
+use crate::jobs::{JobDirectory, JobRecord, JobState, limit};
 use crate::render::JobLines;
 use crate::settings::usage;
 use crate::values::Timetable;
@@ -14,24 +14,24 @@ use crate::values::Timetable;
 /// # Errors
 /// [`ErrorKind::NotFound`] if there is no such job; errors of reading the records.
 pub(super) fn run(args: JobsArgs) -> Result<Exit> {
-    let folder =
-        JobFolder::open().map_err(|error| Error::io(Side::Local, "read the records of jobs", &error))?;
+    let directory =
+        JobDirectory::open().map_err(|error| Error::io(Side::Local, "read the records of jobs", &error))?;
     match args.action {
         None => {
-            folder.tidy();
-            let records = folder.records();
+            directory.tidy();
+            let records = directory.records();
             let records =
                 records.map_err(|error| Error::io(Side::Local, "read the records of jobs", &error))?;
             Ok(JobLines::new(args.json).list(&records))
         }
-        Some(JobsAction::Show { id, json }) => Ok(JobLines::new(json).show(&find(&folder, id)?)),
+        Some(JobsAction::Show { id, json }) => Ok(JobLines::new(json).show(&find(&directory, id)?)),
         Some(JobsAction::Limit { id, rate }) => {
             let table: Timetable = rate.join(" ").parse().map_err(|why| usage("read the rate", why))?;
-            let record = find(&folder, id)?;
+            let record = find(&directory, id)?;
             if record.state() != JobState::Running {
                 return Err(failed(id, "it is not running"));
             }
-            limit(&folder, id, &table).map_err(|error| {
+            limit(&directory, id, &table).map_err(|error| {
                 let elsewhere = format!("{error} (it runs on {})", record.process.host);
                 failed(id, &elsewhere)
             })?;
@@ -40,8 +40,8 @@ pub(super) fn run(args: JobsArgs) -> Result<Exit> {
     }
 }
 
-fn find(folder: &JobFolder, id: u64) -> Result<JobRecord> {
-    folder.record(id).ok_or_else(|| {
+fn find(directory: &JobDirectory, id: u64) -> Result<JobRecord> {
+    directory.record(id).ok_or_else(|| {
         let error = Error::new(ErrorKind::NotFound, Side::Local, "find the job", "there is no such job");
         error.on(id.to_string()).with_hint("`haul jobs` lists all jobs")
     })

@@ -101,7 +101,7 @@ fn opened(
     cancel: &Cancel,
     console: &Arc<Console>,
 ) -> Result<Vec<PutStream>> {
-    let Some(folder) = &args.fifo.fifo_dir else {
+    let Some(directory) = &args.fifo.fifo_dir else {
         // A destination that cannot be opened costs no backup.
         let targets = opener.targets("", options, ends, console)?;
         let input = input(command, name, cancel.flag())?.hashing(args.manifest.wants_sha256());
@@ -109,7 +109,7 @@ fn opened(
     };
     let group = StreamGroup::start(command, name, args.allow_empty)?;
     let mut streams = Vec::new();
-    for (pipe, input) in open_fifos(&group, folder, count, &cancel.flag())? {
+    for (pipe, input) in open_fifos(&group, directory, count, &cancel.flag())? {
         let targets = opener.targets(&pipe, options, ends.as_deref_mut(), console)?;
         let input = input.hashing(args.manifest.wants_sha256());
         streams.push(PutStream { input, targets, status: Arc::default() });
@@ -163,14 +163,14 @@ fn progress(statuses: &[Arc<PutStatus>], targets: u64) -> StreamProgress {
 /// # Errors
 /// [`ErrorKind::Usage`] if it is not given and the directory has no pipe.
 fn streams(args: &PutArgs) -> Result<usize> {
-    let Some(folder) = &args.fifo.fifo_dir else { return Ok(1) };
+    let Some(directory) = &args.fifo.fifo_dir else { return Ok(1) };
     let count = match args.fifo.fifo_streams {
         Some(count) => count.into(),
-        None => count_pipes(folder)?,
+        None => count_pipes(directory)?,
     };
     if count == 0 {
         let error = usage("put the streams", "the directory has no named pipe yet");
-        return Err(error.on(path(folder)).with_hint("give the number of pipes with --fifo-streams"));
+        return Err(error.on(path(directory)).with_hint("give the number of pipes with --fifo-streams"));
     }
     Ok(count)
 }

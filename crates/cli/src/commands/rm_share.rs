@@ -1,4 +1,4 @@
-//! `haul rm` of files and folders on SMB shares.
+//! `haul rm` of files and directories on SMB shares.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(super) fn remove(
     if let Some(all) = places.iter().find(whole) {
         return Err(usage("remove", "this would empty the share")
             .on(all.to_string())
-            .with_hint("name a folder"));
+            .with_hint("name a directory"));
     }
     let link = LinkArgs::listing(HostArgs::of_share(args.share.clone()), args.store.timeout);
     let link = LinkSettings::resolve(&link, &args.given)?;
@@ -61,7 +61,7 @@ struct ShareRemoval<'a> {
     lines: &'a OutputLines,
 }
 
-/// The entries that the scan found, in its order: a folder before its content.
+/// The entries that the scan found, in its order: a directory before its content.
 #[derive(Default)]
 struct FoundEntries {
     files: Spool<RelPath>,
@@ -85,7 +85,7 @@ impl ShareRemoval<'_> {
         Ok(failed)
     }
 
-    /// Looks for the entries. Folders go only with all that is in them.
+    /// Looks for the entries. Directories go only with all that is in them.
     fn find(&self, selection: &ObjectSelection<'_>) -> Result<FoundEntries> {
         let found = Mutex::new((FoundEntries::default(), Ok(())));
         let takes_all = selection.takes_all();
@@ -98,7 +98,7 @@ impl ShareRemoval<'_> {
             }
             for entry in &batch.entries {
                 if entry.is_dir() && !self.args.recursive {
-                    let (kind, cause) = (ErrorKind::NotEmpty, "it is a folder, and -r is not given");
+                    let (kind, cause) = (ErrorKind::NotEmpty, "it is a directory, and -r is not given");
                     print_error(&self.error(kind, &entry.path, cause));
                     all.failed += 1;
                     return ControlFlow::Break(());

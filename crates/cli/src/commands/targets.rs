@@ -17,7 +17,7 @@ use crate::locations::parse_location;
 use crate::render::Console;
 use crate::settings::{LinkSettings, check_object, store_settings, usage};
 
-/// The destinations: objects and files, or prefixes and folders for several streams.
+/// The destinations: objects and files, or prefixes and directories for several streams.
 ///
 /// # Errors
 /// [`haul_core::ErrorKind::Usage`] if two are equal, or one is the sidecar object of another.
@@ -140,8 +140,8 @@ impl<'a> Opener<'a> {
                     PutTarget::Object(Box::new(ObjectTarget { client, key }))
                 }),
                 (file, Some(ends)) if pipe.is_empty() => Some(PutTarget::File(create_file(ends, file)?)),
-                (folder, Some(ends)) => {
-                    let text = below(&folder.to_string(), pipe);
+                (directory, Some(ends)) => {
+                    let text = below(&directory.to_string(), pipe);
                     Some(PutTarget::File(create_file(ends, &Location::parse(text.as_bytes())?)?))
                 }
                 (_, None) => None,

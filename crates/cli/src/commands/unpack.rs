@@ -23,7 +23,7 @@ use crate::locations::parse_location;
 use crate::render::{Console, Start, Summary, SummaryCommand};
 use crate::settings::{check_get, usage};
 
-/// The mark in a folder while a stream is unpacked there: it names the stream.
+/// The mark in a directory while a stream is unpacked there: it names the stream.
 struct Mark {
     path: PathBuf,
 }
@@ -47,14 +47,14 @@ impl Mark {
                     "unpack",
                     "another stream, or an earlier one of this name, was being unpacked there",
                 );
-                let hint = "finish that run, unpack into another folder, or use --merge";
+                let hint = "finish that run, unpack into another directory, or use --merge";
                 return Err(error.on(dir.as_os_str().as_bytes()).with_hint(hint));
             }
             Err(error) if error.kind() != Io::NotFound => return Err(failed(&error)),
             Ok(_) | Err(_) => {}
         }
         if !merge && fs::read_dir(dir).map_err(|error| failed(&error))?.next().is_some() {
-            let error = usage("unpack", "the folder is not empty").on(dir.as_os_str().as_bytes());
+            let error = usage("unpack", "the directory is not empty").on(dir.as_os_str().as_bytes());
             return Err(error.with_hint("unpack into another one; --merge replaces files of the same names"));
         }
         // That of another stream; a link of this name is not followed.
@@ -102,7 +102,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let opened = opened.inspect_err(|error| console.ended_by(error))?;
     let client = opened.client.clone();
     let ended = match &args.unpack {
-        Some(dir) => into_folder(args, dir, opened, memory, (&console, &cancel)),
+        Some(dir) => into_directory(args, dir, opened, memory, (&console, &cancel)),
         None => match one(args, opened, memory, (&console, &cancel), &status) {
             // A reader that closed the pipe needs no message.
             Ok(Got { checked: None, .. }) => return Ok(Exit::Incomplete),
@@ -119,8 +119,8 @@ fn patterns(args: &GetArgs) -> Vec<Vec<u8>> {
     args.member.iter().map(|pattern| pattern.as_bytes().to_vec()).collect()
 }
 
-/// Unpacks the members into a folder.
-fn into_folder(
+/// Unpacks the members into a directory.
+fn into_directory(
     args: &GetArgs,
     dir: &Path,
     opened: OpenStream,

@@ -10,7 +10,7 @@ use haul_engine::RateHandle;
 use rustix::net::sockopt::socket_peercred;
 use serde::{Deserialize, Serialize};
 
-use super::folder::JobFolder;
+use super::directory::JobDirectory;
 use crate::values::Timetable;
 
 /// Maximum size of a request or a reply, in bytes.
@@ -40,8 +40,8 @@ enum ControlAnswer {
 ///
 /// # Errors
 /// If the socket cannot be created.
-pub(super) fn listen(folder: &JobFolder, id: u64, controller: RateHandle) -> io::Result<()> {
-    let (held, path) = folder.socket(id)?;
+pub(super) fn listen(directory: &JobDirectory, id: u64, controller: RateHandle) -> io::Result<()> {
+    let (held, path) = directory.socket(id)?;
     let _ = fs::remove_file(&path);
     let listener = UnixListener::bind(&path)?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
@@ -76,8 +76,8 @@ fn serve(stream: &UnixStream, controller: &RateHandle) -> io::Result<()> {
 ///
 /// # Errors
 /// If the run cannot be reached or refuses.
-pub(crate) fn limit(folder: &JobFolder, id: u64, table: &Timetable) -> io::Result<()> {
-    let (_held, path) = folder.socket(id)?;
+pub(crate) fn limit(directory: &JobDirectory, id: u64, table: &Timetable) -> io::Result<()> {
+    let (_held, path) = directory.socket(id)?;
     let stream = UnixStream::connect(path)?;
     send(&stream, &ControlRequest::Limit(table.to_string()))?;
     match receive(&stream)? {

@@ -9,7 +9,7 @@ use haul_core::path::printable;
 use haul_engine::RateHandle;
 
 use super::control;
-use super::folder::JobFolder;
+use super::directory::JobDirectory;
 use super::process::ProcessIdentity;
 use super::record::{JobRecord, RunResult};
 
@@ -18,7 +18,7 @@ const PERIOD: Duration = Duration::from_secs(5);
 
 /// The record of the run of this process.
 pub(crate) struct Job {
-    folder: JobFolder,
+    directory: JobDirectory,
     state: Mutex<JobInner>,
     id: u64,
 }
@@ -36,16 +36,16 @@ impl Job {
     /// # Errors
     /// If it cannot be written.
     pub(crate) fn start() -> io::Result<Self> {
-        let folder = JobFolder::open()?;
-        let id = folder.claim()?;
+        let directory = JobDirectory::open()?;
+        let id = directory.claim()?;
         let words = std::env::args_os().map(|word| printable(word.as_encoded_bytes())).collect();
         let here = std::env::current_dir().map(|dir| printable(dir.as_os_str().as_encoded_bytes()));
         let record = JobRecord::new(id, words, here.unwrap_or_default(), ProcessIdentity::this());
-        folder.write(&record)?;
-        folder.tidy();
+        directory.write(&record)?;
+        directory.tidy();
         let now = Instant::now();
         let state = Mutex::new(JobInner { record, begun: now, written: now, ended: false });
-        Ok(Self { folder, state, id })
+        Ok(Self { directory, state, id })
     }
 
     /// The job number.
@@ -58,7 +58,7 @@ impl Job {
     /// # Errors
     /// If the socket cannot be created.
     pub(crate) fn listen(&self, controller: RateHandle) -> io::Result<()> {
-        control::listen(&self.folder, self.id, controller)
+        control::listen(&self.directory, self.id, controller)
     }
 
     /// Updates the progress.
@@ -68,7 +68,7 @@ impl Job {
             state.written = Instant::now();
             state.record.totals = *totals;
             state.record.seconds = state.begun.elapsed().as_secs_f64();
-            let _ = self.folder.write(&state.record);
+            let _ = self.directory.write(&state.record);
         }
     }
 
@@ -79,8 +79,8 @@ impl Job {
         state.record.totals = *totals;
         state.record.seconds = state.begun.elapsed().as_secs_f64();
         state.record.end(ended);
-        let _ = self.folder.write(&state.record);
-        self.folder.remove_socket(self.id);
+        let _ = self.directory.write(&state.record);
+        self.directory.remove_socket(self.id);
     }
 }
 
@@ -88,7 +88,7 @@ impl Drop for Job {
     fn drop(&mut self) {
         // The run failed before it started, and there is nothing to resume.
         if !self.state.lock().ended {
-            self.folder.remove(self.id);
+            self.directory.remove(self.id);
         }
     }
 }

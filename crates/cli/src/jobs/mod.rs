@@ -3,12 +3,12 @@
 //! Errors of records do not fail a run: it only has no number then.
 
 mod control;
-mod folder;
+mod directory;
 mod job;
 mod process;
 mod record;
 
 pub(crate) use control::limit;
-pub(crate) use folder::JobFolder;
+pub(crate) use directory::JobDirectory;
 pub(crate) use job::Job;
 pub(crate) use record::{JobRecord, JobState, RunResult};

@@ -19,7 +19,8 @@ pub(crate) struct JobRecord {
     /// The command line, with bytes that are not text escaped.
     pub(crate) command: Vec<String>,
     /// The working directory.
-    pub(crate) folder: String,
+    #[serde(rename = "folder")]
+    pub(crate) directory: String,
     /// The process.
     pub(crate) process: ProcessIdentity,
     /// The start time (RFC 3339).
@@ -64,12 +65,12 @@ pub(crate) enum JobState {
 
 impl JobRecord {
     /// The record of a run that starts now.
-    pub(super) fn new(id: u64, command: Vec<String>, folder: String, process: ProcessIdentity) -> Self {
+    pub(super) fn new(id: u64, command: Vec<String>, directory: String, process: ProcessIdentity) -> Self {
         Self {
             schema: SCHEMA,
             id,
             command,
-            folder,
+            directory,
             process,
             started: now(),
             ended: None,

@@ -75,7 +75,7 @@ impl JobLines {
         let format = "%Y-%m-%d %H:%M:%S %Z";
         self.write(&format!("job {}: {}", record.id, word(state)));
         self.write(&format!("  command: {}", line(record)));
-        self.write(&format!("  in: {}", one_line(&*record.folder)));
+        self.write(&format!("  in: {}", one_line(&*record.directory)));
         self.write(&format!("  by: process {} on {}", record.process.pid, one_line(&*record.process.host)));
         self.write(&format!("  started: {}", local(&record.started, format)));
         if let Some(ended) = &record.ended {

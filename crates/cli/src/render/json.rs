@@ -164,8 +164,10 @@ enum RunLine<'a> {
 
 #[derive(Serialize)]
 struct IndexUse {
-    folders_read: u64,
-    folders_known: u64,
+    #[serde(rename = "folders_read")]
+    directories_read: u64,
+    #[serde(rename = "folders_known")]
+    directories_known: u64,
     oldest_seconds: u64,
 }
 
@@ -328,8 +330,8 @@ fn summary_line(summary: &Summary) -> RunLine<'_> {
         stored: summary.stored.as_ref(),
         blake3: summary.digest.map(|digest| digest.to_string()),
         index: summary.index.map(|index| IndexUse {
-            folders_read: index.listed,
-            folders_known: index.from_index,
+            directories_read: index.listed,
+            directories_known: index.from_index,
             oldest_seconds: index.oldest.as_secs(),
         }),
         pages: report.pages,

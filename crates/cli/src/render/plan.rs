@@ -39,20 +39,28 @@ impl Planned {
     /// The text, ending in a newline.
     pub(super) fn text(&self) -> String {
         let mut text = self.counts();
-        let Plan { histogram, largest_files, largest_folders, widest_folders, deepest_folders, .. } =
-            &self.plan;
+        let Plan {
+            histogram,
+            largest_files,
+            largest_directories,
+            widest_directories,
+            deepest_directories,
+            ..
+        } = &self.plan;
         section(&mut text, "files by size", &histogram_rows(histogram));
         section(&mut text, "largest files", &ranked(largest_files, bytes));
-        let largest = largest_folders.iter().filter(|folder| folder.bytes > 0);
+        let largest = largest_directories.iter().filter(|directory| directory.bytes > 0);
         let largest: Vec<_> = largest
-            .map(|folder| [bytes(folder.bytes), entries(folder.entries), shown(folder.path.as_bytes())])
+            .map(|directory| {
+                [bytes(directory.bytes), entries(directory.entries), shown(directory.path.as_bytes())]
+            })
             .collect();
         section(&mut text, "largest directories, including subdirectories", &largest);
-        section(&mut text, "directories with most entries", &ranked(widest_folders, entries));
+        section(&mut text, "directories with most entries", &ranked(widest_directories, entries));
         section(
             &mut text,
             "deepest directories",
-            &ranked(deepest_folders, |depth| count(depth, "level", "levels")),
+            &ranked(deepest_directories, |depth| count(depth, "level", "levels")),
         );
         section(
             &mut text,
@@ -74,7 +82,7 @@ impl Planned {
         let tally = &self.plan.tally;
         let mut parts = vec![
             format!("{} with {}", count(tally.files, "file", "files"), bytes(tally.bytes)),
-            count(tally.folders, "directory", "directories"),
+            count(tally.directories, "directory", "directories"),
         ];
         for (number, one, many) in [
             (tally.symlinks, "symbolic link", "symbolic links"),
@@ -195,7 +203,7 @@ mod tests {
     #[test]
     fn an_analysed_tree_is_printed() {
         let path = |name: &str| RelPath::new(name.as_bytes()).unwrap();
-        let tally = Tally { entries: 3, files: 2, bytes: 5000, folders: 1, ..Tally::default() };
+        let tally = Tally { entries: 3, files: 2, bytes: 5000, directories: 1, ..Tally::default() };
         let plan = Plan {
             tally,
             histogram: vec![SizeBucket { up_to: 4096, files: 1, bytes: 4000 }, SizeBucket::default()],

@@ -65,9 +65,11 @@ pub(crate) fn read_rules(args: &FilterArgs) -> Result<Rules> {
     for name in &args.exclude_if_present {
         let name = name.as_bytes();
         if matches!(name, b"" | b"." | b"..") || name.contains(&b'/') {
-            return Err(
-                usage("use --exclude-if-present", "it takes the name of a file, without a folder").on(name)
-            );
+            return Err(usage(
+                "use --exclude-if-present",
+                "it takes the name of a file, without a directory",
+            )
+            .on(name));
         }
         tags.dir_merge(MergeRule::tag(name, b"", plain));
     }

@@ -108,7 +108,7 @@ fn references(args: &OlderArgs) -> Result<References> {
         return refused("it was given more than 20 times");
     }
     if dirs.iter().any(|dir| dir.is_empty()) {
-        return refused("the name of the folder is empty");
+        return refused("the name of the directory is empty");
     }
     Ok(References { dirs: dirs.iter().map(|dir| dir.as_bytes().to_vec()).collect(), purpose })
 }
@@ -122,7 +122,7 @@ fn backup(args: &OlderArgs) -> Result<Option<Backup>> {
         return if suffix.is_some() { refused("--backup is missing") } else { Ok(None) };
     }
     if dir.as_ref().is_some_and(Vec::is_empty) {
-        return Err(usage("use --backup-dir", "the name of the folder is empty"));
+        return Err(usage("use --backup-dir", "the name of the directory is empty"));
     }
     let suffix = suffix.unwrap_or_else(|| if dir.is_none() { b"~".to_vec() } else { Vec::new() });
     if suffix.contains(&b'/') {

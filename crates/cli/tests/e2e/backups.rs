@@ -67,8 +67,8 @@ fn a_server_starts_on_a_backup_that_went_through_an_object_store() {
         .status()
         .unwrap();
     assert!(extract.success());
-    let folder = format!("--target-dir={}", restored.display());
-    tool(Command::new("mariadb-backup").args(["--no-defaults", "--prepare", &folder]));
+    let directory = format!("--target-dir={}", restored.display());
+    tool(Command::new("mariadb-backup").args(["--no-defaults", "--prepare", &directory]));
     let server = MariaDbServer::start(&restored);
     assert_eq!(checksums(&server, TABLES), before);
     server.stop();

@@ -121,7 +121,7 @@ fn trees_are_kept_the_same_and_compared_at_each_provider() {
         assert_eq!(sync().of("failed"), 0);
         let again = sync();
         assert_eq!((again.of("sent_bytes"), requests(&again.0, "put")), (0, 0), "{provider:?} {again:?}");
-        // Azure's listings have the metadata: haul asks only for folders.
+        // Azure's listings have the metadata: haul asks only for directories.
         let most = if provider == Provider::Azure { 10 } else { 80 };
         assert!(requests(&again.0, "get") <= most, "{provider:?} {again:?}");
         let run = |word: &str| at.haul(word).args(["--json", "--no-progress"]);
@@ -138,7 +138,7 @@ fn trees_are_kept_the_same_and_compared_at_each_provider() {
         fs::remove_dir_all(source.join("gone")).unwrap();
         let up = sync();
         assert_eq!(up.of("removed"), 23, "{provider:?}");
-        // Files by one request each where there are no batches; folders have two keys at most.
+        // Files by one request each where there are no batches; directories have two keys at most.
         let most = if provider == Provider::S3 { 2 } else { 20 + 3 * 2 };
         assert!(requests(&up.0, "delete") <= most, "{provider:?} {up:?}");
         assert!(at.names().iter().all(|name| !name.contains("gone")), "{provider:?} {:?}", at.names());
@@ -172,8 +172,8 @@ fn each_provider_copies_within_itself() {
             named.iter().any(|name| request.header(name).is_some())
         };
         let content = |request: &HttpRequest| {
-            let folder = request.path.ends_with('/') || request.path.ends_with("/.haul");
-            request.range_start().is_some() || request.method == "PUT" && !is_copy(request) && !folder
+            let directory = request.path.ends_with('/') || request.path.ends_with("/.haul");
+            request.range_start().is_some() || request.method == "PUT" && !is_copy(request) && !directory
         };
         assert_eq!(watched.proxy.count(content), 0, "no content passed through here, {provider:?}");
         assert!(watched.proxy.count(is_copy) >= 41);

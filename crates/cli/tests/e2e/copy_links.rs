@@ -29,7 +29,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_link_that_changes_its_target_during_the_run_gives_one_of_them,
         links_at_the_destination_are_not_followed,
         verify_hash_and_plan_follow_links,
-        a_confined_login_follows_no_link_out_of_its_folder,
+        a_confined_login_follows_no_link_out_of_its_directory,
         commands_that_cannot_follow_links_are_refused,
     ]);
     all.extend(cases![
@@ -261,7 +261,7 @@ fn assert_circles(run: &Finished, copy: &Path) {
         assert!(run.said().contains(&format!("/{name}`")), "{name}: {run}");
         assert!(!copy.join(name).exists(), "{name}");
     }
-    assert!(run.said().contains("back to a folder above"), "{run}");
+    assert!(run.said().contains("back to a directory above"), "{run}");
     assert!(copy.join("m1/x").is_dir() && copy.join("m2/y").is_dir() && copy.join("to-dir/a").exists());
 }
 
@@ -422,13 +422,13 @@ fn other_file_systems_are_left_out_as_by_rsync() {
     }
 }
 
-fn a_confined_login_follows_no_link_out_of_its_folder() {
+fn a_confined_login_follows_no_link_out_of_its_directory() {
     let place = Scratch::new();
     let (vault, outside) = (place.join("vault"), place.join("outside"));
     fs::create_dir_all(vault.join("t/sub")).unwrap();
     fs::create_dir_all(vault.join("beside")).unwrap();
-    fs::create_dir_all(outside.join("folder")).unwrap();
-    for name in ["secret", "folder/secret"] {
+    fs::create_dir_all(outside.join("directory")).unwrap();
+    for name in ["secret", "directory/secret"] {
         fs::write(outside.join(name), "secret").unwrap();
     }
     fs::write(vault.join("t/file"), "inside").unwrap();
@@ -468,11 +468,12 @@ fn a_confined_login_follows_no_link_out_of_its_folder() {
         let is_bad = name.file_name().unwrap().as_encoded_bytes().starts_with(b"bad");
         assert!(copy.join(&name).exists() != is_bad, "{name:?}");
     }
-    assert!(copied.said().matches("leads out of the folder").count() >= 5, "{copied}");
+    assert!(copied.said().matches("leads out of the directory").count() >= 5, "{copied}");
     // Neither the root itself nor a path from a list leads out.
     let refused = run("copy", "root", &scene.join("other/")).finish();
     assert!(refused.said().contains("leads out"), "{refused}");
-    fs::write(scene.join("list"), "bad-dir/secret\nbad-dir/folder\nbad-etc/passwd\ngood-dir/file\n").unwrap();
+    fs::write(scene.join("list"), "bad-dir/secret\nbad-dir/directory\nbad-etc/passwd\ngood-dir/file\n")
+        .unwrap();
     let listed = run("copy", "t/", &scene.join("listed")).arg("--files-from").arg(scene.join("list"));
     let listed = listed.finish().expect_code(1);
     assert!(listed.said().contains("leads out"), "{listed}");

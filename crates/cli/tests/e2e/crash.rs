@@ -193,8 +193,8 @@ impl CrashScene {
             };
             let wanted = self.source.join(path);
             let there = target.join(path);
-            let folder = there.parent().unwrap_or(&target);
-            let staged = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+            let directory = there.parent().unwrap_or(&target);
+            let staged = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
             let mut staged = staged
                 .filter(|path| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b".haul")));
             if !same_content(&there, &wanted) && !staged.any(|staged| same_content(&staged, &wanted)) {

@@ -273,7 +273,7 @@ fn each_flipped_page_of_postgres_is_named() {
     assert_eq!(judged, flipped, "the judge");
     let run = scene.by(Way::Pull, "verify", slash(&data), slash(&copy)).args(["--pages", "auto"]).finish();
     assert_eq!(named(&run.expect_code(3), &name), flipped);
-    // Without the folder above, nothing says whether there are checksums.
+    // Without the directory above, nothing says whether there are checksums.
     let base = scene.by(Way::Local, "copy", data.join("base"), scene.join("base"));
     let run = base.args(["--pages", "auto"]).finish().expect_success();
     assert!(run.out().contains("SRC has no global/pg_control of their cluster"), "{run}");

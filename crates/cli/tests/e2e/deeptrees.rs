@@ -32,7 +32,7 @@ fn below(dir: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     openat(dir, "a", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Makes the tree, with a file in every hundredth folder.
+/// Makes the tree, with a file in every hundredth directory.
 fn deep(root: &Path) {
     std::fs::create_dir(root).unwrap();
     let mut dir: OwnedFd = File::open(root).unwrap().into();
@@ -94,7 +94,7 @@ fn a_deep_tree_is_copied_verified_and_removed() {
     }
 }
 
-/// A folder on a file system in memory, where a file may have any length.
+/// A directory on a file system in memory, where a file may have any length.
 struct InMemory(tempfile::TempDir);
 
 impl InMemory {

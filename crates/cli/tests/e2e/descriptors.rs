@@ -13,7 +13,7 @@ fn few_descriptors_are_enough() {
     let scene = Scene::new();
     let source = scene.tree("src");
     source.many("a/b", 3000, 1..3000);
-    (0..40).for_each(|folder| source.many(format!("c{folder}/d"), 25, 1..3000));
+    (0..40).for_each(|directory| source.many(format!("c{directory}/d"), 25, 1..3000));
     (0..3).for_each(|number| drop(source.file(format!("big{number}"), 9 << 20)));
     for limit in ["256", "128"] {
         let copy = scene.join(limit);

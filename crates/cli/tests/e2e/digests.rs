@@ -45,7 +45,7 @@ fn source(scene: &Scene) -> TestTree {
     tree
 }
 
-/// The lines that b3sum prints for every file below the folder.
+/// The lines that b3sum prints for every file below the directory.
 fn by_b3sum(tree: &TestTree) -> BTreeSet<String> {
     let find = "find . -type f -print0 | sed -z 's|^[.]/||' | xargs -0 b3sum --";
     let output = tool(Command::new("sh").arg("-c").arg(find).current_dir(tree.path()));

@@ -38,11 +38,11 @@ pub(crate) fn cases() -> Vec<TestCase> {
     all
 }
 
-/// Files, links and folders with nanoseconds in their times.
+/// Files, links and directories with nanoseconds in their times.
 fn timed(scene: &Scene) -> TestTree {
     let source = scene.tree("src");
     for number in 0..20_u32 {
-        let name = format!("folder-{}/file-{number}", number % 3);
+        let name = format!("directory-{}/file-{number}", number % 3);
         source.file(&name, 100 + u64::from(number));
         source.time(&name, 1_600_000_001 + i64::from(number), 123_456_789 + number * 1_000_003);
     }
@@ -50,8 +50,8 @@ fn timed(scene: &Scene) -> TestTree {
     source.time("big", 1_600_000_001, 999_999_999);
     source.link("link", "big");
     source.time("link", 1_600_000_003, 1_000_001);
-    for folder in ["folder-0", "folder-1", "folder-2", ""] {
-        source.time(folder, 1_600_000_005, 5_000_005);
+    for directory in ["directory-0", "directory-1", "directory-2", ""] {
+        source.time(directory, 1_600_000_005, 5_000_005);
     }
     source
 }
@@ -73,8 +73,8 @@ fn times_in_seconds_are_compared_by_seconds() {
         assert_quiet(&summary(&sync().finish().expect_success()), "the second run");
         // A second later is later.
         source.time("big", 1_600_000_002, 0);
-        source.file("folder-0/file-0", 100);
-        source.time("folder-0/file-0", 1_599_999_999, 999_999_999);
+        source.file("directory-0/file-0", 100);
+        source.time("directory-0/file-0", 1_599_999_999, 999_999_999);
         let run = summary(&sync().finish().expect_success());
         assert_eq!(run.of("copied"), 2, "{way:?}: {run:?}");
         scene.assert_all_gone();
@@ -115,11 +115,11 @@ fn nanoseconds_count_where_they_are_kept() {
     };
     sync();
     // The same second, and the destination looks as if it kept times in seconds.
-    for name in ["big", "folder-1/file-1"] {
+    for name in ["big", "directory-1/file-1"] {
         set_time(&copy.join(name), 1_600_000_002, 0);
         source.time(name, 1_600_000_002, 1);
     }
-    source.time("folder-0/file-0", 1_600_000_001, 123_456_790);
+    source.time("directory-0/file-0", 1_600_000_001, 123_456_790);
     assert_eq!(sync().of("copied"), 3);
     assert_quiet(&sync(), "the next run");
 }
@@ -143,7 +143,7 @@ fn a_modify_window_overrides_the_comparison() {
     }
 }
 
-/// The folder `name` of the scene, shown by a file system that keeps less.
+/// The directory `name` of the scene, shown by a file system that keeps less.
 fn less(scene: &Scene, options: MountOptions) -> (FuseMount, PathBuf) {
     let (behind, at) = (scene.join("behind"), scene.join("mnt"));
     for path in [&behind, &at] {
@@ -164,10 +164,10 @@ fn units_of_network_file_systems_are_found_out() {
                 &scene.by(Way::Local, "sync", slash(source.path()), slash(&copy)).finish().expect_success(),
             )
         };
-        // A file is made to find the unit out, and leaves no trace in the time of its folder.
+        // A file is made to find the unit out, and leaves no trace in the time of its directory.
         let times = || {
-            let folders = ["", "folder-0", "folder-1", "folder-2"];
-            folders.map(|name| fs::metadata(scene.join("behind/dst").join(name)).unwrap().mtime())
+            let directories = ["", "directory-0", "directory-1", "directory-2"];
+            directories.map(|name| fs::metadata(scene.join("behind/dst").join(name)).unwrap().mtime())
         };
         sync();
         let before = times();
@@ -193,7 +193,7 @@ fn a_file_whose_case_was_changed_stays() {
 
 fn keeps_names_that_change_their_case(scene: &Scene, copy: &Path) {
     let source = scene.tree("case");
-    for name in ["name", "folder/inside", "other"] {
+    for name in ["name", "directory/inside", "other"] {
         source.file(name, 100);
         // A time that every file system keeps: a dry run makes no file to find out which ones are kept.
         source.time(name, 1_600_000_000, 0);
@@ -202,7 +202,7 @@ fn keeps_names_that_change_their_case(scene: &Scene, copy: &Path) {
     let _ = sync().finish().expect_success();
     assert!(copy.join("NAME").exists(), "the file system does not tell case apart");
     fs::rename(source.join("name"), source.join("NAME")).unwrap();
-    fs::rename(source.join("folder"), source.join("Folder")).unwrap();
+    fs::rename(source.join("directory"), source.join("Directory")).unwrap();
     fs::remove_file(source.join("other")).unwrap();
     source.file("NAME", 200);
     let would = summary(&sync().arg("-n").finish().expect_success());
@@ -213,7 +213,7 @@ fn keeps_names_that_change_their_case(scene: &Scene, copy: &Path) {
     assert_eq!(did.of("removed"), 1, "`other` alone: {did:?}");
     let mut there: Vec<String> = names(copy).iter().map(|name| name.to_lowercase()).collect();
     there.sort();
-    assert_eq!(there, ["folder", "folder/inside", "name"]);
+    assert_eq!(there, ["directory", "directory/inside", "name"]);
     assert_eq!(fs::read(copy.join("NAME")).unwrap(), fs::read(source.join("NAME")).unwrap());
     let again = summary(&sync().finish().expect_success());
     assert_eq!((again.of("copied"), again.of("removed")), (0, 0), "{again:?}");
@@ -242,7 +242,7 @@ fn keeps_less(disk: &TestMount) {
     assert_eq!(sync().of("copied"), 20);
     let again = sync();
     assert_eq!((again.of("copied"), again.of("removed")), (0, 0), "{again:?}");
-    source.time("folder-0/file-0", 1_600_000_101, 999_999_999);
+    source.time("directory-0/file-0", 1_600_000_101, 999_999_999);
     let changed = sync();
     assert_eq!((changed.of("copied"), changed.of("removed")), (1, 0), "{changed:?}");
     source.text("case", "one");

@@ -20,7 +20,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
     ]
 }
 
-/// A file system that is to fail, and the folder behind it with its content.
+/// A file system that is to fail, and the directory behind it with its content.
 fn mounted(scene: &Scene) -> (SlowMount, PathBuf) {
     let behind = scene.join("behind");
     fs::create_dir_all(&behind).unwrap();

@@ -31,7 +31,7 @@ fn ten_thousand_failures_are_grouped_and_all_of_them_are_listed() {
     for number in 0..10_000 {
         let name = format!("many/{:04}/{number:07}.txt", number / 100);
         match number {
-            // A folder with something in it, where a file is to be.
+            // A directory with something in it, where a file is to be.
             0..50 => drop(copy.file(format!("{name}/in the way"), 1)),
             9_950.. => continue,
             _ => fs::set_permissions(source.join(&name), Permissions::from_mode(0o0)).unwrap(),

@@ -76,7 +76,7 @@ fn file(scene: &Scene, name: &str, len: u64) -> Vec<u8> {
     fs::read(scene.join(name)).unwrap()
 }
 
-/// The names in the folder, those of staged files included.
+/// The names in the directory, those of staged files included.
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -398,8 +398,8 @@ fn several_destinations_get_one_stream() {
         assert!(fs::read(scene.join(format!("copy-{at:?}"))).unwrap() == bytes, "{at:?}");
     }
     // One that cannot be written costs the others nothing.
-    fs::create_dir(scene.join("folder")).unwrap();
-    let both = [scene.join("folder").into_os_string(), scene.join("again").into_os_string()];
+    fs::create_dir(scene.join("directory")).unwrap();
+    let both = [scene.join("directory").into_os_string(), scene.join("again").into_os_string()];
     let run = put(&both).expect_code(1);
     assert_eq!((summary(&run).of("copied"), summary(&run).of("failed")), (1, 1));
     assert!(fs::read(scene.join("again")).unwrap() == bytes);
@@ -407,18 +407,18 @@ fn several_destinations_get_one_stream() {
 
 fn requests_that_cannot_be_meant_are_refused_in_one_line() {
     let scene = Scene::new();
-    fs::create_dir(scene.join("folder")).unwrap();
+    fs::create_dir(scene.join("directory")).unwrap();
     fs::write(scene.join("file"), "x").unwrap();
-    let [file, folder, missing] =
-        ["file", "folder", "missing/file"].map(|name| scene.join(name).display().to_string());
-    let slash = format!("{folder}/");
+    let [file, directory, missing] =
+        ["file", "directory", "missing/file"].map(|name| scene.join(name).display().to_string());
+    let slash = format!("{directory}/");
     let cases: [(&[&str], i32, &str); 21] = [
-        (&["put", &folder], 2, "it is a folder"),
+        (&["put", &directory], 2, "it is a directory"),
         (&["put", &slash], 2, "the name of the file is missing"),
         (&["put", &missing], 1, "does not exist"),
         (&["put", "-"], 2, "./-"),
         (&["copy", &file, "-"], 2, "`haul get SRC` writes a stream"),
-        (&["copy", "-", &folder], 2, "`haul put DST` reads a stream"),
+        (&["copy", "-", &directory], 2, "`haul put DST` reads a stream"),
         (&["put", "/tmp/*.xb"], 2, "pattern"),
         (&["put", "--no-clobber", &file], 1, "it is there already"),
         (&["put", "--encrypt", "age1x", &file], 2, "age -r"),
@@ -428,7 +428,7 @@ fn requests_that_cannot_be_meant_are_refused_in_one_line() {
         (&["put", "--endpoint", "http://x", &file], 2, "it is for object stores"),
         (&["put", &file, &file], 2, "given twice"),
         (&["get", "--raw", &file], 2, "it is for object stores"),
-        (&["get", &folder], 2, "haul copy"),
+        (&["get", &directory], 2, "haul copy"),
         (&["get", &missing], 1, "no such file"),
         (&["get", "/tmp/*.xb"], 1, "write out its name"),
         (&["get", "-"], 1, "no standard input"),

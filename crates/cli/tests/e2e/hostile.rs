@@ -13,11 +13,11 @@ use crate::{TestCase, cases};
 
 pub(crate) fn cases() -> Vec<TestCase> {
     cases![
-        a_planted_link_to_a_folder_is_not_followed,
+        a_planted_link_to_a_directory_is_not_followed,
         a_planted_link_at_the_name_of_a_file_is_not_followed,
         planted_staging_names_are_not_followed,
-        a_folder_swapped_for_a_link_during_the_run_is_not_followed,
-        a_source_folder_swapped_for_a_link_during_the_run_is_not_followed,
+        a_directory_swapped_for_a_link_during_the_run_is_not_followed,
+        a_source_directory_swapped_for_a_link_during_the_run_is_not_followed,
         deletion_does_not_follow_a_planted_link,
         a_list_of_names_cannot_lead_outside,
         a_file_that_is_linked_elsewhere_is_replaced_not_overwritten,
@@ -27,7 +27,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
 
 const WAYS: [Way; 3] = [Way::Local, Way::Push, Way::Pull];
 
-/// A folder outside of everything that is copied, and how it looked.
+/// A directory outside of everything that is copied, and how it looked.
 struct Outside {
     tree: TestTree,
     before: std::collections::BTreeMap<PathBuf, [i64; 5]>,
@@ -37,7 +37,7 @@ impl Outside {
     fn new(scene: &Scene) -> Self {
         let tree = scene.tree("outside");
         tree.text("precious", "untouched");
-        tree.text("folder/precious", "untouched, too");
+        tree.text("directory/precious", "untouched, too");
         tree.text("file", "untouched as well");
         let before = fingerprint(tree.path());
         Self { tree, before }
@@ -49,28 +49,28 @@ impl Outside {
     }
 }
 
-/// Folders and files of the names that [`Outside`] has.
+/// Directories and files of the names that [`Outside`] has.
 fn source(scene: &Scene) -> TestTree {
     let tree = scene.tree("src");
-    for name in ["folder/precious", "folder/new", "folder/below/new", "file", "precious", "last"] {
+    for name in ["directory/precious", "directory/new", "directory/below/new", "file", "precious", "last"] {
         tree.file(name, 3000);
     }
-    tree.file("folder/big", 9 << 20);
+    tree.file("directory/big", 9 << 20);
     tree
 }
 
-fn a_planted_link_to_a_folder_is_not_followed() {
+fn a_planted_link_to_a_directory_is_not_followed() {
     for way in WAYS {
         let scene = Scene::new();
         let outside = Outside::new(&scene);
         let (source, copy) = (source(&scene), scene.tree("dst"));
-        copy.link("folder", "../outside/folder");
+        copy.link("directory", "../outside/directory");
         let run = scene.copy(way, source.path(), copy.path()).finish();
         outside.assert_untouched();
-        // rsync puts a folder in the place of the link, and so may haul.
+        // rsync puts a directory in the place of the link, and so may haul.
         match run.code() {
             Some(0) => assert_same_tree(source.path(), copy.path()),
-            Some(1) => assert!(run.said().contains("folder"), "{run}"),
+            Some(1) => assert!(run.said().contains("directory"), "{run}"),
             _ => panic!("{way:?}: {run}"),
         }
         assert!(copy.join("last").exists(), "{way:?}: the rest is copied");
@@ -111,9 +111,9 @@ fn planted_staging_names_are_not_followed() {
             copy.link(staged, "../outside/file");
         }
         for staged in staging_names("big") {
-            copy.link(Path::new("folder").join(staged), "../../outside/precious");
+            copy.link(Path::new("directory").join(staged), "../../outside/precious");
         }
-        // Hard links, fifos and folders are no better.
+        // Hard links, fifos and directories are no better.
         let [part, journal] = staging_names("precious");
         fs::hard_link(outside.tree.join("precious"), copy.join(part)).unwrap();
         copy.dir(journal);
@@ -122,7 +122,7 @@ fn planted_staging_names_are_not_followed() {
         let before = fs::read(outside.tree.join("precious")).unwrap();
         let run = scene.copy(way, source.path(), copy.path()).finish();
         assert!(matches!(run.code(), Some(0 | 1)), "{way:?}: {run}");
-        for name in ["file", "folder/precious"] {
+        for name in ["file", "directory/precious"] {
             let text = fs::read(outside.tree.join(name)).unwrap();
             assert!(text.starts_with(b"untouched"), "{way:?}: {name} outside was written");
         }
@@ -130,7 +130,7 @@ fn planted_staging_names_are_not_followed() {
             fs::read(outside.tree.join("precious")).unwrap() == before,
             "{way:?}: a hard link was written"
         );
-        assert!(copy.join("folder/new").exists(), "{way:?}: the rest is copied: {run}");
+        assert!(copy.join("directory/new").exists(), "{way:?}: the rest is copied: {run}");
     }
 }
 
@@ -146,19 +146,19 @@ fn swap(one: &Path, other: &Path, stop: &AtomicBool) -> u64 {
     swaps
 }
 
-fn a_folder_swapped_for_a_link_during_the_run_is_not_followed() {
+fn a_directory_swapped_for_a_link_during_the_run_is_not_followed() {
     for way in WAYS {
         let scene = Scene::new();
         let outside = scene.tree("outside");
         let source = scene.tree("src");
-        source.many("folder", 3000, 0..3000);
-        source.file("folder/big", 20 << 20);
+        source.many("directory", 3000, 0..3000);
+        source.file("directory/big", 20 << 20);
         let copy = scene.tree("dst");
-        copy.dir("folder");
+        copy.dir("directory");
         copy.link("decoy", "../outside");
         let stop = AtomicBool::new(false);
         let (swaps, run) = std::thread::scope(|scope| {
-            let swapper = scope.spawn(|| swap(&copy.join("folder"), &copy.join("decoy"), &stop));
+            let swapper = scope.spawn(|| swap(&copy.join("directory"), &copy.join("decoy"), &stop));
             let run = scene.copy(way, source.path(), copy.path()).finish();
             stop.store(true, Ordering::Relaxed);
             (swapper.join().unwrap(), run)
@@ -170,20 +170,20 @@ fn a_folder_swapped_for_a_link_during_the_run_is_not_followed() {
     }
 }
 
-fn a_source_folder_swapped_for_a_link_during_the_run_is_not_followed() {
+fn a_source_directory_swapped_for_a_link_during_the_run_is_not_followed() {
     for way in WAYS {
         let scene = Scene::new();
         let outside = scene.tree("outside");
         outside.many("", 300, 40..50);
         outside.text("secret", "not for you");
         let source = scene.tree("src");
-        source.many("folder", 2000, 0..3000);
-        source.text("folder/secret", "public");
+        source.many("directory", 2000, 0..3000);
+        source.text("directory/secret", "public");
         source.link("decoy", "../outside");
         let copy = scene.join("dst");
         let stop = AtomicBool::new(false);
         let run = std::thread::scope(|scope| {
-            scope.spawn(|| swap(&source.join("folder"), &source.join("decoy"), &stop));
+            scope.spawn(|| swap(&source.join("directory"), &source.join("decoy"), &stop));
             let run = scene.copy(way, source.path(), &copy).finish();
             stop.store(true, Ordering::Relaxed);
             run
@@ -203,7 +203,7 @@ fn deletion_does_not_follow_a_planted_link() {
         let outside = Outside::new(&scene);
         let (source, copy) = (source(&scene), scene.tree("dst"));
         copy.link("extra-link", "../outside");
-        copy.link("extra/below", "../../outside/folder");
+        copy.link("extra/below", "../../outside/directory");
         let _ = scene.by(way, "sync", slash(source.path()), slash(copy.path())).finish().expect_success();
         outside.assert_untouched();
         assert_same_tree(source.path(), copy.path());
@@ -211,7 +211,7 @@ fn deletion_does_not_follow_a_planted_link() {
 }
 
 fn a_list_of_names_cannot_lead_outside() {
-    for name in ["../outside/precious", "/etc/passwd", "folder/../../outside/precious"] {
+    for name in ["../outside/precious", "/etc/passwd", "directory/../../outside/precious"] {
         for way in [Way::Local, Way::Pull] {
             let scene = Scene::new();
             let outside = Outside::new(&scene);

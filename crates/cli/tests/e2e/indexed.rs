@@ -26,12 +26,12 @@ pub(crate) fn cases() -> Vec<TestCase> {
     ];
     all.extend(cases![
         Need::Fuse;
-        a_second_run_asks_about_folders_not_about_files,
+        a_second_run_asks_about_directories_not_about_files,
     ]);
     all
 }
 
-/// A folder is believed once it has been as it is for longer than file systems' times are coarse.
+/// A directory is believed once it has been as it is for longer than file systems' times are coarse.
 fn settle() {
     sleep(Duration::from_millis(2100));
 }
@@ -47,12 +47,12 @@ fn option(file: &Path) -> OsString {
     option
 }
 
-/// Folders that were read, and those that were known.
+/// Directories that were read, and those that were known.
 #[track_caller]
-fn folders(summary: &RunCounts) -> (u64, u64) {
+fn directories(summary: &RunCounts) -> (u64, u64) {
     summary.assert_accounted();
     let of = |name: &str| summary.0["index"][name].as_u64().unwrap_or_else(|| panic!("{summary:?}"));
-    (of("folders_read"), of("folders_known"))
+    (of("directories_read"), of("directories_known"))
 }
 
 #[track_caller]
@@ -79,24 +79,24 @@ fn a_change_in_place_is_missed_and_heals() {
     let copy = scene.join("dst");
     settle();
     let index = |more: &[&str]| done(run(&scene, "copy", source.path(), &copy).args(more));
-    assert_eq!(folders(&index(&[])), (3, 0));
+    assert_eq!(directories(&index(&[])), (3, 0));
     for name in ["a/file", "b/file"] {
         write_in_place(&source.join(name), "new");
     }
     // Both are missed: that is the price of an index.
     let second = index(&[]);
-    assert_eq!((folders(&second), second.of("copied")), ((0, 3), 0));
+    assert_eq!((directories(&second), second.of("copied")), ((0, 3), 0));
     assert_eq!(fs::read_to_string(copy.join("a/file")).unwrap(), "old");
-    // A name that comes or goes in its folder brings one to light.
+    // A name that comes or goes in its directory brings one to light.
     source.text("a/other", "x");
     settle();
     let third = index(&[]);
-    assert_eq!((folders(&third), third.of("copied")), ((1, 2), 2));
+    assert_eq!((directories(&third), third.of("copied")), ((1, 2), 2));
     assert_eq!(fs::read_to_string(copy.join("a/file")).unwrap(), "new");
     assert_eq!(fs::read_to_string(copy.join("b/file")).unwrap(), "old");
-    // The other one comes to light when its folder was read too long ago.
+    // The other one comes to light when its directory was read too long ago.
     let last = index(&["--index-refresh", "2s"]);
-    assert!(folders(&last).0 >= 2 && last.of("copied") == 1, "{last:?}");
+    assert!(directories(&last).0 >= 2 && last.of("copied") == 1, "{last:?}");
     assert_same_tree(source.path(), &copy);
     // Or in a run without.
     write_in_place(&source.join("b/file"), "NEW");
@@ -125,13 +125,13 @@ fn nothing_is_done_on_the_word_of_an_index() {
     let _ = done(scene.copy(Way::Local, source.path(), &copy));
     assert_same_tree(source.path(), &copy);
     let after = index(&[]);
-    assert_eq!((folders(&after), after.of("same")), ((0, 3), after.of("found")));
+    assert_eq!((directories(&after), after.of("same")), ((0, 3), after.of("found")));
     assert_same_tree(source.path(), &copy);
     // Entries that the destination lacks come as they are now, in content and all else.
     fs::remove_dir_all(&copy).unwrap();
     fs::set_permissions(source.join("b/file"), mode(0o640)).unwrap();
     let again = index(&[]);
-    assert_eq!((folders(&again), again.of("copied")), ((0, 3), 4));
+    assert_eq!((directories(&again), again.of("copied")), ((0, 3), 4));
     assert_same_tree(source.path(), &copy);
     // Content is compared as it is now.
     write_in_place(&source.join("b/file"), "new");
@@ -149,8 +149,8 @@ fn a_sync_makes_the_same_tree_whatever_became_of_the_source() {
     let _ = sync(&[]);
     assert_same_tree(source.path(), &copy);
     let nothing = sync(&[]);
-    // Folders with a time in the future are never believed.
-    let (read, known) = folders(&nothing);
+    // Directories with a time in the future are never believed.
+    let (read, known) = directories(&nothing);
     assert_eq!(nothing.of("same"), nothing.of("found"));
     assert!(read < 5 && known > 100, "{nothing:?}");
     // Names come, go, are given to something else, and move with all that is below them.
@@ -160,13 +160,13 @@ fn a_sync_makes_the_same_tree_whatever_became_of_the_source() {
     fs::remove_file(source.join("many/0003/0000300.txt")).unwrap();
     symlink("elsewhere", source.join("many/0003/0000300.txt")).unwrap();
     source.text("many/0004/deep/er/file", "x");
-    // And entries at the destination change, in folders that did not change at the source.
+    // And entries at the destination change, in directories that did not change at the source.
     fs::write(copy.join("many/0003/extra"), "x").unwrap();
     fs::remove_file(copy.join("many/0003/0000301.txt")).unwrap();
     let would = sync(&["-n"]);
     let after = sync(&[]);
     assert_same_tree(source.path(), &copy);
-    let (read, known) = folders(&after);
+    let (read, known) = directories(&after);
     assert!(known > 100 && read > 5, "{after:?}");
     for count in ["removed", "copied", "found"] {
         assert_eq!(would.of(count), after.of(count), "{count}");
@@ -185,7 +185,7 @@ fn rules_may_be_others_each_time() {
     settle();
     let copied = |rules: &[&str]| {
         let done = done(run(&scene, "sync", source.path(), &copy).args(rules));
-        (done.of("copied"), done.of("excluded"), folders(&done))
+        (done.of("copied"), done.of("excluded"), directories(&done))
     };
     assert_eq!(copied(&["--exclude", "*.tmp", "--exclude", "/b/", "--max-size", "1K"]), (1, 3, (2, 0)));
     assert_eq!(copied(&["--exclude", "/b/"]), (2, 1, (0, 2)), "what was left out was seen all the same");
@@ -216,12 +216,12 @@ fn an_index_that_cannot_be_used_costs_one_full_run() {
         fs::write(&file, bytes).unwrap();
         let run = index(&source);
         assert!(has_note(&run, why) && has_note(&run, "all directories are read"), "{run}");
-        assert_eq!(folders(&summary(&run)), (5, 0));
-        assert_eq!(folders(&summary(&index(&source))), (0, 5));
+        assert_eq!(directories(&summary(&run)), (5, 0));
+        assert_eq!(directories(&summary(&index(&source))), (0, 5));
     }
     let run = index(&other);
     assert!(has_note(&run, "another source"), "{run}");
-    assert_eq!(folders(&summary(&run)), (5, 0));
+    assert_eq!(directories(&summary(&run)), (5, 0));
 }
 
 fn a_run_that_is_killed_or_dry_leaves_the_index_as_it_was() {
@@ -233,10 +233,10 @@ fn a_run_that_is_killed_or_dry_leaves_the_index_as_it_was() {
     let index = || scene.haul("sync").args(["--index", "--json"]).arg(slash(source.path())).arg(slash(&copy));
     let _ = done(index());
     // Named by itself, among the user's own records.
-    let folder = scene.home().join("state/haul/index");
-    assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+    let directory = scene.home().join("state/haul/index");
+    assert_eq!(fs::metadata(&directory).unwrap().mode() & 0o777, 0o700);
     let files =
-        || -> Vec<PathBuf> { fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect() };
+        || -> Vec<PathBuf> { fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path()).collect() };
     let [file] = files().try_into().unwrap();
     let before = fs::read(&file).unwrap();
     source.file("new/large", 64 << 20);
@@ -252,7 +252,7 @@ fn a_run_that_is_killed_or_dry_leaves_the_index_as_it_was() {
     let _ = done(index());
     assert_same_tree(source.path(), &copy);
     assert!(fs::read(&file).unwrap() != before);
-    assert_eq!(folders(&done(index())), (0, 5));
+    assert_eq!(directories(&done(index())), (0, 5));
     scene.assert_all_gone();
 }
 
@@ -277,13 +277,13 @@ fn an_index_is_refused_where_there_can_be_none() {
     assert!(!scene.join("dst/file").exists());
 }
 
-fn a_second_run_asks_about_folders_not_about_files() {
+fn a_second_run_asks_about_directories_not_about_files() {
     let scene = Scene::new();
     let source = scene.tree("behind");
-    let (folders_there, files) = (21, 800);
-    for folder in 0_u64..20 {
+    let (directories_there, files) = (21, 800);
+    for directory in 0_u64..20 {
         for file in 0..40 {
-            source.file(format!("{folder:02}/{file:02}"), (folder * 311 + file * 97) % 900);
+            source.file(format!("{directory:02}/{file:02}"), (directory * 311 + file * 97) % 900);
         }
     }
     let (at, copy) = (scene.join("mnt"), scene.join("dst"));
@@ -299,24 +299,27 @@ fn a_second_run_asks_about_folders_not_about_files() {
     };
     let index = [option(&scene.join("index"))];
     let (first, counts) = sync(&index);
-    assert_eq!((folders(&first), first.of("copied")), ((folders_there, 0), files));
+    assert_eq!((directories(&first), first.of("copied")), ((directories_there, 0), files));
     assert!(counts.of(Op::Lookup) > files, "{}", counts.json());
     let (_, without) = sync(&[]);
     let (second, counts) = sync(&index);
-    assert_eq!((folders(&second), second.of("same")), ((0, folders_there), files + folders_there));
+    assert_eq!(
+        (directories(&second), second.of("same")),
+        ((0, directories_there), files + directories_there)
+    );
     assert_eq!(counts.of(Op::Opendir) + counts.of(Op::Readdir) + counts.of(Op::Open), 0, "{}", counts.json());
     let asked = counts.of(Op::Lookup) + counts.of(Op::Getattr);
-    assert!(asked <= folders_there * 3, "{}", counts.json());
+    assert!(asked <= directories_there * 3, "{}", counts.json());
     assert!(counts.total() * 8 < without.total(), "{} without: {}", counts.json(), without.json());
-    // One folder changes: that one is listed, and looked through.
+    // One directory changes: that one is listed, and looked through.
     source.text("07/new", "x");
     fs::remove_file(source.join("07/00")).unwrap();
     settle();
     let (third, counts) = sync(&index);
-    assert_eq!(folders(&third), (1, folders_there - 1));
+    assert_eq!(directories(&third), (1, directories_there - 1));
     assert_eq!((third.of("copied"), third.of("removed")), (1, 1));
     // Once for the entries in it, and once for those to remove.
     assert!(counts.of(Op::Opendir) <= 2, "{}", counts.json());
-    assert!(counts.total() < folders_there * 3 + 40 * 5, "{}", counts.json());
+    assert!(counts.total() < directories_there * 3 + 40 * 5, "{}", counts.json());
     assert_same_tree(source.path(), &copy);
 }

@@ -20,7 +20,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
     ]
 }
 
-/// A folder of the scene, seen through a file system that counts, and remembers nothing.
+/// A directory of the scene, seen through a file system that counts, and remembers nothing.
 fn mount(scene: &Scene, behind: &Path) -> SlowMount {
     fs::create_dir_all(behind).unwrap();
     let at = scene.join("mnt");

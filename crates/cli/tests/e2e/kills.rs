@@ -152,7 +152,7 @@ fn a_large_file_goes_on_where_it_was() {
 
 fn when_every_remote_end_is_killed_the_run_ends_or_goes_on_and_is_whole() {
     for way in [Way::Push, Way::Pull] {
-        // While there are folders and small files, in the middle, and in a large file alone.
+        // While there are directories and small files, in the middle, and in a large file alone.
         for share in [1, 10, 30, 70] {
             let scene = Scene::new();
             let source = TestTree::mixed(scene.join("src"), 50, &[41 << 20, 9 << 20], 1200);

@@ -223,12 +223,12 @@ fn references_that_cannot_be_used_are_refused() {
         (&[link, "--checksum"][..], "--checksum"),
         (&[link, "--compare-dest=../0"], "--compare-dest"),
         (&["--compare-dest=../0", "--checksum"], "--checksum"),
-        (&["--compare-dest="], "the name of the folder is empty"),
+        (&["--compare-dest="], "the name of the directory is empty"),
         (&["--compare-dest=../0", "--remove-source-files"], "omit --compare-dest"),
         (&[link, "--inplace"], "--inplace"),
         (&[link, "-I"], "--ignore-times"),
         (&[link, "--remove-source-files"], "omit --link-dest"),
-        (&["--link-dest="], "the name of the folder is empty"),
+        (&["--link-dest="], "the name of the directory is empty"),
         (&[link; 21], "more than 20 times"),
     ] {
         let run = scene.copy(Way::Local, source.path(), &copy).args(options).finish().expect_code(2);

@@ -28,7 +28,7 @@ fn indexes() {
         let source = scene.tree("src");
         source.many("many", 600, 0..2000);
         source.file("large", 6 << 20);
-        // A folder is believed once it has been as it is for two seconds.
+        // A directory is believed once it has been as it is for two seconds.
         sleep(Duration::from_millis(2100));
         let run = |disk: &CrashDisk| {
             let index = format!("--index={}", disk.join("index").display());
@@ -42,9 +42,9 @@ fn indexes() {
             disk.restore();
             // Names come and go; an index misses changes in place by design.
             for change in 0..6 {
-                let folder = format!("many/000{}", random.between(0, 6));
-                source.file(format!("{folder}/new-{seed}-{change}"), random.between(0, 5000));
-                let old = fs::read_dir(source.join(&folder)).unwrap().next().unwrap().unwrap().path();
+                let directory = format!("many/000{}", random.between(0, 6));
+                source.file(format!("{directory}/new-{seed}-{change}"), random.between(0, 5000));
+                let old = fs::read_dir(source.join(&directory)).unwrap().next().unwrap().unwrap().path();
                 fs::remove_file(old).unwrap();
             }
             let keep = Keep::any(random.next_u64());

@@ -103,7 +103,7 @@ fn source(scene: &Scene) -> TestTree {
     tree
 }
 
-/// The entries that are there already: an older file, a folder, a folder in the place of a file.
+/// The entries that are there already: an older file, a directory, a directory in the place of a file.
 fn destination(path: PathBuf) -> TestTree {
     let tree = TestTree::new(path, 5);
     tree.text("a", "older");
@@ -117,7 +117,7 @@ fn try_one(scene: &Scene, source: &TestTree, number: usize, told: &LieCase) -> (
     let (dir, plan) = (case.join("in"), case.join("plan"));
     let outside = TestTree::new(dir.join("outside"), 1);
     outside.text("precious", "untouched");
-    outside.text("folder/precious", "untouched, too");
+    outside.text("directory/precious", "untouched, too");
     let copy = destination(dir.join("dst"));
     if told.way == ServerRole::Push {
         copy.text(format!("dir/{STAGED}"), "left by a run that was killed");

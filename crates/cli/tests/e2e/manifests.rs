@@ -58,7 +58,7 @@ fn source(scene: &Scene) -> TestTree {
     tree
 }
 
-/// The lines that b3sum prints for every file below the folder, as haul sorts them.
+/// The lines that b3sum prints for every file below the directory, as haul sorts them.
 fn by_b3sum(dir: &Path) -> String {
     let find = "find . -type f -print0 | sed -z 's|^[.]/||' | LC_ALL=C sort -z | xargs -0 b3sum --";
     tool(Command::new("sh").arg("-c").arg(find).current_dir(dir))
@@ -157,7 +157,7 @@ fn a_bucket_has_the_content_of_the_manifest() {
     copy(second.as_ref(), &slash(&bucket.scene.join("back")));
 }
 
-/// The lines that sha256sum prints for every file below the folder, as haul sorts them.
+/// The lines that sha256sum prints for every file below the directory, as haul sorts them.
 fn by_sha256sum(dir: &Path) -> Vec<u8> {
     let find = "find . -type f -print0 | sed -z 's|^[.]/||' | LC_ALL=C sort -z | xargs -0 sha256sum --";
     Command::new("sh").arg("-c").arg(find).current_dir(dir).output().unwrap().stdout
@@ -169,7 +169,7 @@ fn sorted(text: &str) -> Vec<&str> {
     lines
 }
 
-/// A folder, a host, an SFTP server and a bucket: manifests are written for them and from them, and checked there.
+/// A directory, a host, an SFTP server and a bucket: manifests are written for them and from them, and checked there.
 fn each_end_is_checked_by_manifests_of_both_formats() {
     let bucket = TestBucket::new();
     let scene = &bucket.scene;

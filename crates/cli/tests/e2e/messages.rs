@@ -44,7 +44,7 @@ fn scene() -> Scene {
     scene
 }
 
-/// Runs a row, in the folder of the scene, and compares its messages.
+/// Runs a row, in the directory of the scene, and compares its messages.
 fn check(scene: &Scene, (name, words, code, expected): Row, run: impl Fn(&str) -> CommandRun) {
     let mut words = words.split(' ');
     let run = run(words.next().unwrap()).in_dir(scene.path()).args(words).finish();

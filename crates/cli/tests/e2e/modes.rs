@@ -16,10 +16,10 @@ use crate::{TestCase, cases};
 pub(crate) fn cases() -> Vec<TestCase> {
     cases![
         Need::Root, Need::Program("setpriv");
-        a_read_only_folder_above_the_root_stays_as_it_is,
-        folders_of_the_tree_are_opened_up_and_set_right,
+        a_read_only_directory_above_the_root_stays_as_it_is,
+        directories_of_the_tree_are_opened_up_and_set_right,
         a_read_only_file_is_changed_in_place_by_its_owner,
-        a_file_in_place_of_a_folder_gets_nothing_of_it,
+        a_file_in_place_of_a_directory_gets_nothing_of_it,
     ]
 }
 
@@ -37,7 +37,7 @@ fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().mode() & 0o7777
 }
 
-fn a_read_only_folder_above_the_root_stays_as_it_is() {
+fn a_read_only_directory_above_the_root_stays_as_it_is() {
     let scene = Scene::new();
     let (source, ro) = (scene.tree("src"), scene.tree("ro"));
     source.file("f", 1000);
@@ -53,7 +53,7 @@ fn a_read_only_folder_above_the_root_stays_as_it_is() {
     }
 }
 
-fn folders_of_the_tree_are_opened_up_and_set_right() {
+fn directories_of_the_tree_are_opened_up_and_set_right() {
     for locked in [0o300, 0o100, 0o500, 0] {
         let scene = Scene::new();
         let (source, copy) = (scene.tree("src"), scene.tree("dst"));
@@ -63,9 +63,9 @@ fn folders_of_the_tree_are_opened_up_and_set_right() {
         }
         source.file("a/b/new", 1000);
         copy.file("a/b/extra", 1);
-        for folder in ["a/b", "a"] {
-            set_mode(&source.join(folder), 0o555);
-            set_mode(&copy.join(folder), locked);
+        for directory in ["a/b", "a"] {
+            set_mode(&source.join(directory), 0o555);
+            set_mode(&copy.join(directory), locked);
         }
         for tree in [&source, &copy] {
             give(tree.path());
@@ -96,14 +96,15 @@ fn a_read_only_file_is_changed_in_place_by_its_owner() {
     assert_same_tree(source.path(), copy.path());
 }
 
-/// While the run goes on, the folder is swapped for another one of the same name, as who owns the destination can do.
-fn a_file_in_place_of_a_folder_gets_nothing_of_it() {
+/// While the run goes on, the directory is swapped for another one of the same name, as who owns the destination can
+/// do.
+fn a_file_in_place_of_a_directory_gets_nothing_of_it() {
     for way in [Way::Local, Way::Push] {
         let scene = Scene::new();
         let (source, copy, decoys) = (scene.tree("src"), scene.tree("dst"), scene.tree("decoys"));
-        source.many("folder", 1500, 1..3000);
-        set_mode(&source.join("folder"), 0o777);
-        std::os::unix::fs::chown(source.join("folder"), Some(NOBODY), Some(NOBODY)).unwrap();
+        source.many("directory", 1500, 1..3000);
+        set_mode(&source.join("directory"), 0o777);
+        std::os::unix::fs::chown(source.join("directory"), Some(NOBODY), Some(NOBODY)).unwrap();
         decoys.dir("secret");
         set_mode(&decoys.join("secret"), 0o700);
         let stop = AtomicBool::new(false);
@@ -111,7 +112,7 @@ fn a_file_in_place_of_a_folder_gets_nothing_of_it() {
             scope.spawn(|| {
                 // Once: the directory that the run made is moved away, and another one gets its name.
                 while !stop.load(Ordering::Relaxed) {
-                    let made = copy.join("folder");
+                    let made = copy.join("directory");
                     if fs::read_dir(&made).is_ok_and(|found| found.count() > 10) {
                         renameat_with(CWD, &made, CWD, decoys.join("secret"), RenameFlags::EXCHANGE).unwrap();
                         break;
@@ -124,7 +125,7 @@ fn a_file_in_place_of_a_folder_gets_nothing_of_it() {
         });
         assert_eq!(run.code(), Some(1), "{way:?}: {run}");
         assert!(run.said().contains("put in its place"), "{way:?}: {run}");
-        let there = fs::metadata(copy.join("folder")).unwrap();
+        let there = fs::metadata(copy.join("directory")).unwrap();
         assert_eq!((there.mode() & 0o7777, there.uid()), (0o700, 0), "{way:?}: {run}");
     }
 }

@@ -32,18 +32,18 @@ pub(crate) fn haul(scene: &Scene, server: &Scripted, word: &str) -> CommandRun {
         .env("TMPDIR", scene.path())
 }
 
-/// A folder with a file in it.
-fn folder(scene: &Scene, name: &str) -> String {
-    let folder = scene.join(name);
-    fs::create_dir(&folder).unwrap();
-    fs::write(folder.join("file"), "content").unwrap();
-    folder.display().to_string()
+/// A directory with a file in it.
+fn directory(scene: &Scene, name: &str) -> String {
+    let directory = scene.join(name);
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("file"), "content").unwrap();
+    directory.display().to_string()
 }
 
 fn a_page_for_a_browser_is_no_store_whatever_is_asked() {
     let scene = Scene::new();
     let server = Scripted::start(|_, _| ScriptedReply::html());
-    let (from, to) = (folder(&scene, "from"), folder(&scene, "to"));
+    let (from, to) = (directory(&scene, "from"), directory(&scene, "to"));
     let said = format!(
         "{} does not speak S3: it answered with text/html (is that the console's port?)",
         server.address()
@@ -78,7 +78,7 @@ fn a_page_for_a_browser_is_no_store_whatever_is_asked() {
 
 fn no_other_answer_of_a_web_server_counts_either() {
     let scene = Scene::new();
-    let to = folder(&scene, "to");
+    let to = directory(&scene, "to");
     for (reply, said) in [
         (ScriptedReply::new(200, "", ""), "it answered with nothing"),
         (
@@ -109,7 +109,7 @@ fn no_other_answer_of_a_web_server_counts_either() {
 
 fn a_server_that_answers_200_to_everything_has_stored_nothing() {
     let scene = Scene::new();
-    let from = folder(&scene, "from");
+    let from = directory(&scene, "from");
     // With marks, and without any content that gives it away.
     let server = Scripted::start(|_, _| ScriptedReply::new(200, "", "").header("ETag", "\"6f2a\""));
     for words in [
@@ -127,7 +127,7 @@ fn a_server_that_answers_200_to_everything_has_stored_nothing() {
 fn google_and_azure_are_looked_at_as_closely() {
     let scene = Scene::new();
     let server = Scripted::start(|_, _| ScriptedReply::html());
-    let to = folder(&scene, "to");
+    let to = directory(&scene, "to");
     for (place, said) in
         [("gs://b/", "as Google Cloud Storage does"), ("az://b/", "as Azure's Blob Storage does")]
     {

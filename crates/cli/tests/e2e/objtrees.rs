@@ -29,15 +29,15 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_second_run_asks_little_and_sends_nothing,
         many_small_objects_take_hardly_more_than_a_request_each,
         sync_removes_extra_entries_on_both_sides,
-        a_file_and_a_folder_change_places,
-        a_further_name_takes_the_place_of_a_folder,
+        a_file_and_a_directory_change_places,
+        a_further_name_takes_the_place_of_a_directory,
         keys_that_are_no_names_are_refused_and_the_rest_arrives,
         a_store_copies_within_itself,
         between_ssh_and_a_store_all_passes_through_here,
     ]
 }
 
-/// Copies the content of the folder `from` to a prefix `to`, or the other way round.
+/// Copies the content of the directory `from` to a prefix `to`, or the other way round.
 pub(crate) fn copy(
     run: CommandRun,
     from: impl AsRef<std::ffi::OsStr>,
@@ -204,7 +204,7 @@ fn other_clients_read_the_tree_and_theirs_is_read() {
     let _ = ends(push(&bucket, source.path(), "t/"));
     let seen = bucket.scene.join("seen");
     bucket.rclone_copy(false, &seen, "t");
-    // rclone knows nothing of folders, and keeps notes that it does not know as attributes.
+    // rclone knows nothing of directories, and keeps notes that it does not know as attributes.
     let told = differences(source.path(), &seen);
     let known = |line: &&String| !line.starts_with(".d") && !line.starts_with(".f........x ");
     let told: Vec<_> = told.iter().filter(known).collect();
@@ -223,12 +223,13 @@ fn other_clients_read_the_tree_and_theirs_is_read() {
 fn a_second_run_asks_little_and_sends_nothing() {
     let bucket = TestBucket::new();
     let source = bucket.scene.tree("src");
-    for folder in 0..6 {
-        source.many(format!("d{folder}"), 50, 1..2000);
+    for directory in 0..6 {
+        source.many(format!("d{directory}"), 50, 1..2000);
     }
     source.link("link", "d0");
     let first = ends(push(&bucket, source.path(), "t/"));
-    // 300 files, one link, 13 folders, of which this store keeps the notes apart; and a look whether anything is there.
+    // 300 files, one link, 13 directories, of which this store keeps the notes apart; and a look whether anything is
+    // there.
     assert_eq!(requests(&first.0, "put"), 327, "{first:?}");
     assert!(requests(&first.0, "get") + requests(&first.0, "list") <= 17, "{first:?}");
     let again = ends(push(&bucket, source.path(), "t/"));
@@ -272,7 +273,7 @@ fn many_small_objects_take_hardly_more_than_a_request_each() {
     assert_eq!((first.of("copied"), asked.count(fetched)), (1200, 1200), "no content came twice");
     eprintln!("{heads} questions about 1,200 small objects");
     assert!(heads < 1000, "{heads}: hardly fewer than files");
-    // Most folders have a few keys: a page after the other is less than one listing for each.
+    // Most directories have a few keys: a page after the other is less than one listing for each.
     assert!(requests(&first.0, "list") < 30, "{first:?}");
     let again = pull();
     assert_eq!((again.of("sent_bytes"), asked.count(fetched)), (0, 1200), "{again:?}");
@@ -301,7 +302,7 @@ fn sync_removes_extra_entries_on_both_sides() {
     let _ = sync(there, slash(&back)).args(["--max-delete", "0"]).finish().expect_success();
 }
 
-fn a_file_and_a_folder_change_places() {
+fn a_file_and_a_directory_change_places() {
     let bucket = TestBucket::new();
     let source = bucket.scene.tree("src");
     source.file("was-file", 10);
@@ -315,7 +316,7 @@ fn a_file_and_a_folder_change_places() {
     fs::remove_file(source.join("was-file")).unwrap();
     source.file("was-file/now/deep", 12);
     let run = push(&bucket, source.path(), "t/").finish().expect_code(1);
-    assert!(run.said().contains("a folder that is not empty is in its place"), "{run}");
+    assert!(run.said().contains("a directory that is not empty is in its place"), "{run}");
     assert_eq!(summary(&run).of("failed"), 1);
     let mut names = bucket.names();
     names.retain(|name| !name.ends_with("/.haul"));
@@ -323,7 +324,7 @@ fn a_file_and_a_folder_change_places() {
     assert_eq!(names, ["t/was-empty", "t/was-file/now/deep", "t/was-full/inside"]);
 }
 
-fn a_further_name_takes_the_place_of_a_folder() {
+fn a_further_name_takes_the_place_of_a_directory() {
     let bucket = TestBucket::new();
     let source = bucket.scene.tree("src");
     source.file("a", 100);
@@ -343,7 +344,7 @@ fn a_further_name_takes_the_place_of_a_folder() {
     let _ = ends(copy(bucket.haul("copy"), slash(source.path()), there.clone()).arg("--ignore-existing"));
     assert_eq!(bucket.names(), before, "what is there is left alone");
     let run = push(&bucket, source.path(), "t/").finish().expect_code(1);
-    assert!(run.said().contains("a folder that is not empty is in its place"), "{run}");
+    assert!(run.said().contains("a directory that is not empty is in its place"), "{run}");
     let _ = ends(sync().arg("-n"));
     let _ = ends(sync());
     let back = bucket.scene.join("dst");

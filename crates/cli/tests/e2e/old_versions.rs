@@ -261,7 +261,7 @@ fn backups_that_cannot_be_made_are_refused() {
         (&["--suffix=.old"][..], "--backup is missing"),
         (&["-b", "--suffix="], "has the name of the entry itself"),
         (&["-b", "--suffix=a/b"], "cannot contain a slash"),
-        (&["--backup-dir="], "the name of the folder is empty"),
+        (&["--backup-dir="], "the name of the directory is empty"),
         (&["-b", "--inplace"], "--inplace"),
     ] {
         let run = scene.copy(Way::Local, source.path(), copy.path()).args(options).finish().expect_code(2);

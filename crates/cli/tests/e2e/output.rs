@@ -187,7 +187,7 @@ fn failures_are_named_in_a_list_that_can_be_used_again() {
     source.file("a/good", 10);
     source.file("a/bad", 10);
     source.file("two\nlines", 10);
-    // Folders with something in them, where files are to be.
+    // Directories with something in them, where files are to be.
     copy.file("a/bad/in the way", 1);
     copy.file("two\nlines/in the way", 1);
     let list = scene.join("failed");
@@ -204,7 +204,7 @@ fn failures_are_named_in_a_list_that_can_be_used_again() {
     fs::remove_dir_all(copy.join("a/bad")).unwrap();
     fs::remove_dir_all(copy.join("two\nlines")).unwrap();
     let _ = copying(&["--files-from", failed]).expect_success();
-    // The folder above is not on the list, and has another time since files were made in it.
+    // The directory above is not on the list, and has another time since files were made in it.
     source.time("", 1, 0);
     copy.time("", 1, 0);
     haul_testkit::assert_same_tree(source.path(), copy.path());

@@ -17,7 +17,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
         sources_and_destinations_mean_the_same_as_to_rsync,
         several_sources_into_a_file_are_refused,
-        a_folder_onto_a_file_fails_and_leaves_the_file,
+        a_directory_onto_a_file_fails_and_leaves_the_file,
         a_remote_path_may_hold_any_byte,
         a_remote_path_is_below_the_home_directory,
         a_location_may_be_a_url_with_a_port,
@@ -31,16 +31,16 @@ pub(crate) fn cases() -> Vec<TestCase> {
 /// The entries before a copy: sources of each kind, and destinations of each kind.
 fn ground(root: &Path) -> TestTree {
     let tree = TestTree::new(root, 9);
-    tree.file("folder/one", 10);
-    tree.file("folder/below/two", 5 << 20);
-    tree.dir("folder/empty");
+    tree.file("directory/one", 10);
+    tree.file("directory/below/two", 5 << 20);
+    tree.dir("directory/empty");
     tree.file("file", 3000);
     tree.file("other file", 77);
-    tree.link("to-folder", "folder");
+    tree.link("to-directory", "directory");
     tree.link("to-file", "file");
     tree.link("to-nothing", "nothing");
     tree.file("there/already", 5);
-    tree.file("there/folder/one", 12);
+    tree.file("there/directory/one", 12);
     tree.file("a-file", 9);
     tree.dir("nothing-in-it");
     for path in list(root) {
@@ -49,7 +49,7 @@ fn ground(root: &Path) -> TestTree {
     tree
 }
 
-/// Gives all folders one time: those that something was put into have that of the moment.
+/// Gives all directories one time: those that something was put into have that of the moment.
 fn settle(root: &Path) {
     set_time(root, 1, 1);
     list(root).iter().map(|path| root.join(path)).filter(|path| path.is_dir()).for_each(|path| {
@@ -59,18 +59,18 @@ fn settle(root: &Path) {
 
 /// Sources, and a destination.
 const TABLE: [(&[&str], &str); 27] = [
-    (&["folder/"], "new"),
-    (&["folder/"], "new/"),
-    (&["folder"], "new"),
-    (&["folder"], "new/"),
-    (&["folder/."], "new"),
-    (&["folder/"], "there"),
-    (&["folder/"], "there/"),
-    (&["folder"], "there"),
-    (&["folder"], "there/"),
-    (&["./folder/below/.."], "there/"),
-    (&["folder//"], "there//"),
-    (&["folder/below"], "nothing-in-it"),
+    (&["directory/"], "new"),
+    (&["directory/"], "new/"),
+    (&["directory"], "new"),
+    (&["directory"], "new/"),
+    (&["directory/."], "new"),
+    (&["directory/"], "there"),
+    (&["directory/"], "there/"),
+    (&["directory"], "there"),
+    (&["directory"], "there/"),
+    (&["./directory/below/.."], "there/"),
+    (&["directory//"], "there//"),
+    (&["directory/below"], "nothing-in-it"),
     (&["file"], "new"),
     (&["file"], "new/"),
     (&["file"], "there"),
@@ -78,14 +78,14 @@ const TABLE: [(&[&str], &str); 27] = [
     (&["file"], "a-file"),
     (&["file"], "there/already"),
     (&["file"], "there/renamed"),
-    (&["to-folder"], "there"),
-    (&["to-folder/"], "there"),
+    (&["to-directory"], "there"),
+    (&["to-directory/"], "there"),
     (&["to-file"], "there"),
     (&["to-file"], "new"),
     (&["to-nothing"], "there/"),
-    (&["folder", "file", "other file"], "there"),
-    (&["folder/", "nothing-in-it", "file"], "there/"),
-    (&["folder", "file"], "new"),
+    (&["directory", "file", "other file"], "there"),
+    (&["directory/", "nothing-in-it", "file"], "there/"),
+    (&["directory", "file"], "new"),
 ];
 
 fn sources_and_destinations_mean_the_same_as_to_rsync() {
@@ -141,17 +141,17 @@ fn several_sources_into_a_file_are_refused() {
     let scene = Scene::new();
     let tree = ground(&scene.join("tree"));
     let before = fs::read(tree.join("a-file")).unwrap();
-    let run = scene.haul("copy").in_dir(tree.path()).args(["file", "folder", "a-file"]).finish();
+    let run = scene.haul("copy").in_dir(tree.path()).args(["file", "directory", "a-file"]).finish();
     assert!(matches!(run.code(), Some(1 | 2)), "{run}");
     assert!(run.said().contains("a-file"), "the message names it: {run}");
     assert!(fs::read(tree.join("a-file")).unwrap() == before, "it is left alone");
 }
 
-fn a_folder_onto_a_file_fails_and_leaves_the_file() {
+fn a_directory_onto_a_file_fails_and_leaves_the_file() {
     let scene = Scene::new();
     let tree = ground(&scene.join("tree"));
     let before = fs::read(tree.join("a-file")).unwrap();
-    for source in ["folder", "folder/"] {
+    for source in ["directory", "directory/"] {
         let run = scene.haul("copy").in_dir(tree.path()).args([source, "a-file"]).finish();
         assert!(matches!(run.code(), Some(1 | 2)), "{run}");
         assert!(fs::read(tree.join("a-file")).unwrap() == before, "it is left alone");
@@ -170,7 +170,7 @@ fn a_missing_source_is_named_and_fails() {
     }
 }
 
-/// A folder in the home directory of the user that logs in.
+/// A directory in the home directory of the user that logs in.
 fn in_login_home() -> Scratch {
     let home = needs::tool(Command::new("sh").args(["-c", "eval echo ~$(id -un)"]));
     Scratch::inside(Path::new(home.trim()))

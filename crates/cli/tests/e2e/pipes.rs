@@ -37,7 +37,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         json_stays_json_whatever_the_programs_print,
         the_rate_is_limited_and_the_data_are_compressed,
         a_command_that_is_no_pipe_is_refused_in_one_line,
-        a_login_confined_to_a_folder_runs_no_programs,
+        a_login_confined_to_a_directory_runs_no_programs,
     ];
     all.extend(cases![Need::Program("b3sum"); the_digest_of_a_pipe_is_that_of_b3sum]);
     all
@@ -410,7 +410,7 @@ fn a_command_that_is_no_pipe_is_refused_in_one_line() {
     assert!(run.code() == Some(4) && run.err().contains("haul"), "{run}");
 }
 
-fn a_login_confined_to_a_folder_runs_no_programs() {
+fn a_login_confined_to_a_directory_runs_no_programs() {
     let scene = Scene::new();
     fs::create_dir(scene.join("vault")).unwrap();
     let marker = scene.join("marker");

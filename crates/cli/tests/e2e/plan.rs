@@ -84,7 +84,7 @@ fn the_parts_together_are_the_whole_tree_once() {
     let plan = planned(&run.arg(slash(source.path())).finish().expect_success());
     let lists = lists(&prefix);
     assert_eq!((lists.len(), plan["parts"].as_array().unwrap().len()), (4, 4));
-    // The expected list: all entries but folders that are not empty.
+    // The expected list: all entries but directories that are not empty.
     let is_full = |path: &PathBuf| fs::read_dir(source.join(path)).is_ok_and(|mut dir| dir.next().is_some());
     let is_dir = |path: &PathBuf| fs::symlink_metadata(source.join(path)).unwrap().is_dir();
     let expected: BTreeSet<PathBuf> =

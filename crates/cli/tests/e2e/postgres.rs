@@ -34,7 +34,7 @@ pub(crate) fn program(name: &str) -> Command {
     command
 }
 
-/// Gives a folder and all in it to who runs the server.
+/// Gives a directory and all in it to who runs the server.
 pub(crate) fn hand_over(path: &Path) {
     if is_root() {
         tool(Command::new("chown").args(["-R", "postgres:postgres"]).arg(path));
@@ -111,8 +111,8 @@ impl Drop for PostgresServer {
     }
 }
 
-/// A folder in the scene for a server's data.
-fn folder(bucket: &TestBucket, name: &str) -> PathBuf {
+/// A directory in the scene for a server's data.
+fn directory(bucket: &TestBucket, name: &str) -> PathBuf {
     let path = bucket.scene.join(name);
     fs::create_dir(&path).unwrap();
     path
@@ -120,7 +120,7 @@ fn folder(bucket: &TestBucket, name: &str) -> PathBuf {
 
 fn a_server_starts_on_a_backup_as_tar_that_went_through_an_object_store() {
     let bucket = TestBucket::new();
-    let data = folder(&bucket, "data");
+    let data = directory(&bucket, "data");
     hand_over(&data);
     tool(program("initdb").args(["--no-sync", "-A", "trust", "-U", "postgres", "-D"]).arg(&data));
     let server = PostgresServer::start(&data);
@@ -155,7 +155,7 @@ fn a_server_starts_on_a_backup_as_tar_that_went_through_an_object_store() {
     assert!(cut.count(|request| request.part().is_some()) >= 12, "{run}");
     server.stop();
 
-    let restored = folder(&bucket, "restored");
+    let restored = directory(&bucket, "restored");
     let line = format!(
         "set -o pipefail; '{}' get {} | tar -x -C '{}'",
         crate::scene::HAUL,
@@ -164,7 +164,7 @@ fn a_server_starts_on_a_backup_as_tar_that_went_through_an_object_store() {
     );
     let _ = bucket.program("bash").args(["-c", &line]).finish().expect_success();
     // Unpacked in parallel, it is the same.
-    let unpacked = folder(&bucket, "unpacked");
+    let unpacked = directory(&bucket, "unpacked");
     let run = bucket.haul("get").args([&bucket.at("pg.tar"), "--unpack"]).arg(&unpacked).finish();
     assert!(!run.expect_success().err().contains("had to be read"));
     tool(std::process::Command::new("diff").arg("-r").arg(&restored).arg(&unpacked));

@@ -34,7 +34,7 @@ fn probe(scene: &Scene, way: Way, source: &TestTree, to: &Path) -> CommandRun {
     scene.by(way, "probe", slash(source.path()), slash(to))
 }
 
-/// Everything in a folder, at any depth.
+/// Everything in a directory, at any depth.
 fn names(dir: &Path) -> BTreeSet<PathBuf> {
     haul_testkit::tree::list(dir).into_iter().collect()
 }

@@ -164,7 +164,7 @@ pub(crate) fn rclone_azure(words: &[&str], container: &str, key: &str) -> Vec<u8
     rclone(&ends)
 }
 
-/// Another client copies a folder to Azure.
+/// Another client copies a directory to Azure.
 pub(crate) fn rclone_azure_up(dir: &Path, container: &str, key: &str) {
     let _ = rclone(&["copy", &dir.display().to_string(), &remote(container, key)]);
 }

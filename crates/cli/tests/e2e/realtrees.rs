@@ -76,8 +76,8 @@ fn the_objects_of_a_git_repository() {
 fn a_maildir_whose_mails_are_read_and_removed() {
     let scene = Scene::new();
     let source = scene.tree("src");
-    for folder in ["cur", "new", "tmp", ".Sent/cur", ".Sent/new", ".Sent/tmp", ".&AMQ-mter/cur"] {
-        source.dir(folder);
+    for directory in ["cur", "new", "tmp", ".Sent/cur", ".Sent/new", ".Sent/tmp", ".&AMQ-mter/cur"] {
+        source.dir(directory);
     }
     let name = |number: u32| format!("16000{number:05}.M{number}P77_{number}.mail.example,S={number},W=9");
     for number in 0..200 {

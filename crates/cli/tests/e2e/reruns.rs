@@ -81,7 +81,7 @@ fn a_touched_file_is_copied_again_and_nothing_else() {
         assert_eq!((again.of("copied"), again.of("sent_bytes")), (2, 318), "{way:?}: {again:?}");
         let after = fingerprint(&copy);
         let changed: Vec<_> = before.iter().filter(|(path, print)| after.get(*path) != Some(print)).collect();
-        assert_eq!(changed.len(), 2, "the file and its folder: {changed:?}");
+        assert_eq!(changed.len(), 2, "the file and its directory: {changed:?}");
         assert_same_tree(source.path(), &copy);
     }
 }
@@ -90,7 +90,7 @@ fn changed_metadata_is_set_without_sending_content() {
     for way in TOUCHING {
         let scene = Scene::new();
         let source = scene.tree("src");
-        for name in ["mode", "owner", "attribute", "lost-attribute", "acl", "folder/file"] {
+        for name in ["mode", "owner", "attribute", "lost-attribute", "acl", "directory/file"] {
             source.file(name, 5 << 20);
         }
         source.link("link", "mode");
@@ -105,7 +105,7 @@ fn changed_metadata_is_set_without_sending_content() {
         let mode =
             |name: &str, mode| fs::set_permissions(source.join(name), fs::Permissions::from_mode(mode));
         mode("mode", 0o4711).unwrap();
-        mode("folder", 0o1700).unwrap();
+        mode("directory", 0o1700).unwrap();
         std::os::unix::fs::lchown(source.join("owner"), Some(1234), Some(4321)).unwrap();
         std::os::unix::fs::lchown(source.join("link"), Some(1234), None).unwrap();
         set("attribute").unwrap();
@@ -149,13 +149,13 @@ fn an_interchanged_type_is_put_right() {
         source.file("a file", 10);
         source.file("a file, too", 10);
         source.link("a link", "a file");
-        source.dir("a folder");
-        source.link("link to folder", "a folder");
+        source.dir("a directory");
+        source.link("link to directory", "a directory");
         copy.dir("a file");
         copy.link("a file, too", "/etc/passwd");
         copy.file("a link", 4);
-        copy.file("a folder", 4);
-        copy.dir("link to folder");
+        copy.file("a directory", 4);
+        copy.dir("link to directory");
         copied(&scene, way, source.path(), copy.path(), &[]);
         assert_same_tree(source.path(), copy.path());
     }
@@ -182,12 +182,12 @@ fn a_lost_hard_link_is_linked_again() {
 fn entries_that_only_the_destination_has_stay() {
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
-    source.file("folder/ours", 10);
-    copy.text("folder/theirs", "precious");
+    source.file("directory/ours", 10);
+    copy.text("directory/theirs", "precious");
     copy.text(".haul-notes", "theirs, though the name looks like ours");
-    copy.text("folder/.haul-0123.part", "theirs, though the name looks like ours");
+    copy.text("directory/.haul-0123.part", "theirs, though the name looks like ours");
     copied(&scene, Way::Push, source.path(), copy.path(), &[]);
-    for name in ["folder/theirs", ".haul-notes", "folder/.haul-0123.part", "folder/ours"] {
+    for name in ["directory/theirs", ".haul-notes", "directory/.haul-0123.part", "directory/ours"] {
         assert!(copy.join(name).exists(), "{name} stays");
     }
 }

@@ -13,7 +13,7 @@ use crate::{TestCase, cases};
 
 pub(crate) fn cases() -> Vec<TestCase> {
     cases![
-        a_confined_login_reaches_its_folder_and_nothing_else,
+        a_confined_login_reaches_its_directory_and_nothing_else,
         a_login_that_may_read_writes_nothing,
         a_login_that_may_add_changes_and_removes_nothing,
         a_login_that_may_not_remove_replaces,
@@ -45,11 +45,11 @@ fn assert_refused(run: &Finished, words: &str) {
     assert!(run.said().contains(words), "{words}: {run}");
 }
 
-fn a_confined_login_reaches_its_folder_and_nothing_else() {
+fn a_confined_login_reaches_its_directory_and_nothing_else() {
     let place = Scratch::new();
     let (vault, outside) = (place.join("vault"), place.join("outside"));
     fs::create_dir_all(vault.join("sub")).unwrap();
-    fs::create_dir_all(outside.join("folder")).unwrap();
+    fs::create_dir_all(outside.join("directory")).unwrap();
     fs::write(outside.join("secret"), "secret").unwrap();
     symlink("../outside", vault.join("link")).unwrap();
     symlink("/", vault.join("slash")).unwrap();
@@ -78,7 +78,7 @@ fn a_confined_login_reaches_its_folder_and_nothing_else() {
         (remote(format!("{}/../outside/", vault.display())), "confined to"),
         (remote("~root/"), "confined to"),
         (remote("link/"), "confined to"),
-        (remote("link/folder/"), "confined to"),
+        (remote("link/directory/"), "confined to"),
         (remote(format!("slash/{}", secret.display())), "confined to"),
     ] {
         assert_refused(&run(&scene, "copy", &there, &text(&scene.join("got"))), words);

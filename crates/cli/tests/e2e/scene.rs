@@ -43,9 +43,9 @@ pub(crate) enum Way {
 /// Every way.
 pub(crate) const WAYS: [Way; 4] = [Way::Local, Way::Push, Way::Pull, Way::Relay];
 
-/// A folder of its own, a tag for its processes, and a server once somebody asks for it.
+/// A directory of its own, a tag for its processes, and a server once somebody asks for it.
 pub(crate) struct Scene {
-    // Dropped first: its processes must not write into the folder any more.
+    // Dropped first: its processes must not write into the directory any more.
     sshd: OnceLock<Sshd>,
     options: SshdOptions,
     tag: String,
@@ -162,7 +162,7 @@ impl Scene {
         run.arg("--json").arg(source).arg(target)
     }
 
-    /// Copies the content of the folder `from` into the folder `to`.
+    /// Copies the content of the directory `from` into the directory `to`.
     pub(crate) fn copy(&self, way: Way, from: &Path, to: &Path) -> CommandRun {
         self.by(way, "copy", slash(from), slash(to))
     }

@@ -51,7 +51,7 @@ fn source(scene: &Scene) -> TestTree {
         tree.file(name, 200 + name.len() as u64);
     }
     fs::write(tree.join("empty"), "").unwrap();
-    tree.dir("empty-folder");
+    tree.dir("empty-directory");
     tree.link("link.tmp", "a.txt");
     tree.file("big", 3_000_000);
     tree.file("mebibyte", 1 << 20);
@@ -229,7 +229,7 @@ fn other_file_systems_are_left_out_when_told_to() {
         let copy = scene.join("one");
         let _ = scene.copy(way, source.path(), &copy).arg("-x").finish().expect_success();
         assert!(copy.join("here").exists() && !copy.join("mounted/there").exists(), "{way:?}");
-        assert!(copy.join("mounted").is_dir(), "{way:?}: the folder itself is there, as in rsync");
+        assert!(copy.join("mounted").is_dir(), "{way:?}: the directory itself is there, as in rsync");
         let copy = scene.join("all");
         let _ = scene.copy(way, source.path(), &copy).finish().expect_success();
         assert!(copy.join("mounted/there").exists(), "{way:?}");

@@ -138,7 +138,7 @@ fn odd_names_and_links_arrive() {
     for name in names {
         let name = Path::new(std::ffi::OsStr::from_bytes(name));
         source.file(Path::new("files").join(name), 100);
-        source.file(Path::new("folders").join(name).join("inside"), 3);
+        source.file(Path::new("directories").join(name).join("inside"), 3);
         source.link(Path::new("links").join(name), name);
     }
     source.link("links/dangling", "no/such/file");
@@ -190,7 +190,7 @@ fn a_tree_goes_over_sftp_both_ways() {
     assert_eq!(differences(&copy, &back, &[]), "");
 }
 
-/// Owners that this user may not set are told and no failure; folders that nobody may write into take files all the
+/// Owners that this user may not set are told and no failure; directories that nobody may write into take files all the
 /// same, and are as they were afterwards.
 fn a_user_without_rights_is_told_the_metadata_that_was_not_kept() {
     let keys = tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o755)).tempdir().unwrap();
@@ -219,7 +219,7 @@ fn a_user_without_rights_is_told_the_metadata_that_was_not_kept() {
     };
     lock(0o555);
     assert!(run().0["metadata"].to_string().contains("owner"));
-    // Into folders that are locked already.
+    // Into directories that are locked already.
     source.file("small/0000/more", 10);
     source.file("small/0000/below/more", 10);
     source.link("small/0000/link", "more");
@@ -234,7 +234,7 @@ fn a_user_without_rights_is_told_the_metadata_that_was_not_kept() {
     }
     let again = run();
     assert_eq!((again.of("copied"), again.of("made")), (3, 2), "{again:?}");
-    // Folders are tried again, as their owners still differ.
+    // Directories are tried again, as their owners still differ.
     let last = run();
     assert_eq!((last.of("copied"), last.of("made"), last.of("sent_bytes")), (0, 0, 0), "{last:?}");
 }
@@ -480,7 +480,7 @@ fn changed_files_are_replaced_whole() {
     let old = fs::read(&linked).unwrap();
     source.text("small/0000/0000001.txt", "other");
     source.file("big/0.ibd", 5 << 20);
-    // A folder takes the place of a file, a file that of an empty folder, a link that of a file.
+    // A directory takes the place of a file, a file that of an empty directory, a link that of a file.
     fs::remove_file(source.join("small/0000/0000002.txt")).unwrap();
     source.file("small/0000/0000002.txt/inside", 5);
     fs::remove_file(source.join("small/0000/0000003.txt")).unwrap();

@@ -19,14 +19,14 @@ use crate::{TestCase, cases};
 
 pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
-        a_file_takes_the_place_of_a_folder_in_one_run,
-        over_sftp_a_file_takes_the_place_of_a_folder_in_one_run,
-        a_folder_that_holds_excluded_things_does_not_give_way,
+        a_file_takes_the_place_of_a_directory_in_one_run,
+        over_sftp_a_file_takes_the_place_of_a_directory_in_one_run,
+        a_directory_that_holds_excluded_things_does_not_give_way,
         entries_that_max_delete_keeps_do_not_give_way,
-        copy_leaves_the_folder_in_the_way_and_says_so,
+        copy_leaves_the_directory_in_the_way_and_says_so,
         an_entry_that_an_option_left_out_protects_all_below_its_name,
-        excluded_things_keep_a_folder_and_that_is_no_failure,
-        staged_files_of_a_killed_run_do_not_keep_a_folder,
+        excluded_things_keep_a_directory_and_that_is_no_failure,
+        staged_files_of_a_killed_run_do_not_keep_a_directory,
         a_name_that_left_its_hard_links_gets_a_file_of_its_own,
         metadata_of_a_split_hard_link_is_its_own,
         the_first_of_several_sources_has_the_name,
@@ -48,7 +48,7 @@ fn assert_equal(one: &Path, other: &Path, what: &str) {
     assert!(found.is_empty(), "{what}: {found:#?}");
 }
 
-/// A source in which files, links and further names stand where the destination has folders with something in them.
+/// A source in which files, links and further names stand where the destination has directories with something in them.
 fn in_the_way(scene: &Scene) -> (TestTree, TestTree) {
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("small", 1000);
@@ -58,16 +58,16 @@ fn in_the_way(scene: &Scene) -> (TestTree, TestTree) {
     fs::hard_link(source.join("small"), source.join("further")).unwrap();
     fs::hard_link(source.join("small"), source.join("z-further")).unwrap();
     source.file("was-file/inside", 10);
-    for folder in ["small", "empty", "big", "link", "further"] {
-        copy.file(format!("{folder}/file"), 100);
-        copy.file(format!("{folder}/sub/file"), 100);
-        copy.link(format!("{folder}/sub/link"), "nowhere");
+    for directory in ["small", "empty", "big", "link", "further"] {
+        copy.file(format!("{directory}/file"), 100);
+        copy.file(format!("{directory}/sub/file"), 100);
+        copy.link(format!("{directory}/sub/link"), "nowhere");
     }
     copy.file("was-file", 50);
     (source, copy)
 }
 
-fn a_file_takes_the_place_of_a_folder_in_one_run() {
+fn a_file_takes_the_place_of_a_directory_in_one_run() {
     for (way, words) in [(Way::Local, &[][..]), (Way::Local, &["--inplace"]), (Way::Push, &[])] {
         let scene = Scene::new();
         let (source, copy) = in_the_way(&scene);
@@ -88,7 +88,7 @@ fn a_file_takes_the_place_of_a_folder_in_one_run() {
     }
 }
 
-fn over_sftp_a_file_takes_the_place_of_a_folder_in_one_run() {
+fn over_sftp_a_file_takes_the_place_of_a_directory_in_one_run() {
     let scene = Scene::new();
     let (source, copy) = in_the_way(&scene);
     let sync = || {
@@ -106,7 +106,7 @@ fn over_sftp_a_file_takes_the_place_of_a_folder_in_one_run() {
     scene.assert_all_gone();
 }
 
-fn a_folder_that_holds_excluded_things_does_not_give_way() {
+fn a_directory_that_holds_excluded_things_does_not_give_way() {
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("name", 10);
@@ -120,7 +120,7 @@ fn a_folder_that_holds_excluded_things_does_not_give_way() {
     let would = sync().arg("-n").finish().expect_code(1);
     let run = sync().finish().expect_code(1);
     for run in [would, run] {
-        assert!(run.said().contains("folder that is not empty is in its place"), "{run}");
+        assert!(run.said().contains("directory that is not empty is in its place"), "{run}");
     }
     assert!(copy.join("name/sub/kept.tmp").exists() && !copy.join("name/gone").exists());
     assert!(copy.join("other").is_file());
@@ -134,16 +134,16 @@ fn entries_that_max_delete_keeps_do_not_give_way() {
     copy.file("name/two", 5);
     let run = scene.by(Way::Local, "sync", slash(source.path()), slash(copy.path()));
     let run = run.arg("--max-delete=2").finish().expect_code(1);
-    assert!(run.said().contains("3 entries would have to go"), "the folder counts: {run}");
+    assert!(run.said().contains("3 entries would have to go"), "the directory counts: {run}");
     assert!(copy.join("name/one").exists() && copy.join("name/two").exists());
 }
 
-fn copy_leaves_the_folder_in_the_way_and_says_so() {
+fn copy_leaves_the_directory_in_the_way_and_says_so() {
     let scene = Scene::new();
     let (source, copy) = in_the_way(&scene);
     for words in [&["-n"][..], &[]] {
         let run = scene.copy(Way::Local, source.path(), copy.path()).args(words).finish().expect_code(1);
-        assert!(run.said().contains("folder that is not empty is in its place"), "{run}");
+        assert!(run.said().contains("directory that is not empty is in its place"), "{run}");
         assert_eq!(summary(&run).of("removed"), 0);
     }
     assert!(copy.join("small/sub/file").exists());
@@ -170,7 +170,7 @@ fn an_entry_that_an_option_left_out_protects_all_below_its_name() {
         }
         scene.assert_all_gone();
     }
-    // A file in the place of a folder of the source is left too, with the entries that would be below it.
+    // A file in the place of a directory of the source is left too, with the entries that would be below it.
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("name/sub/file", 10);
@@ -180,7 +180,7 @@ fn an_entry_that_an_option_left_out_protects_all_below_its_name() {
     assert_eq!(fs::read(copy.join("name")).unwrap(), b"kept");
 }
 
-fn excluded_things_keep_a_folder_and_that_is_no_failure() {
+fn excluded_things_keep_a_directory_and_that_is_no_failure() {
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("file", 10);
@@ -203,14 +203,14 @@ fn excluded_things_keep_a_folder_and_that_is_no_failure() {
     }
 }
 
-fn staged_files_of_a_killed_run_do_not_keep_a_folder() {
+fn staged_files_of_a_killed_run_do_not_keep_a_directory() {
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.file("file", 10);
     source.file("name", 10);
-    for folder in ["gone", "name"] {
-        copy.file(format!("{folder}/.haul-0123456789abcdef.part"), 10);
-        copy.file(format!("{folder}/.haul-0123456789abcdef.journal"), 10);
+    for directory in ["gone", "name"] {
+        copy.file(format!("{directory}/.haul-0123456789abcdef.part"), 10);
+        copy.file(format!("{directory}/.haul-0123456789abcdef.journal"), 10);
     }
     let run = scene.by(Way::Local, "sync", slash(source.path()), slash(copy.path()));
     let _ = run.finish().expect_success();
@@ -309,11 +309,11 @@ fn the_first_of_several_sources_has_the_name() {
         source.file("big", (5 << 20) + number as u64);
         fs::set_permissions(source.join("both"), fs::Permissions::from_mode(0o700 + number as u32)).unwrap();
     }
-    // A folder stays a folder, whichever source has it.
-    sources[0].dir("folder-first");
-    sources[1].text("folder-first", "file");
-    sources[0].text("folder-later", "file");
-    sources[2].file("folder-later/inside", 10);
+    // A directory stays a directory, whichever source has it.
+    sources[0].dir("directory-first");
+    sources[1].text("directory-first", "file");
+    sources[0].text("directory-later", "file");
+    sources[2].file("directory-later/inside", 10);
     // Names of one file, of which another source has one.
     fs::hard_link(sources[1].join("one"), sources[1].join("linked")).unwrap();
     for (source, time) in sources.iter().zip([7, 8, 9]) {
@@ -334,8 +334,8 @@ fn the_first_of_several_sources_has_the_name() {
         let did = summary(&run().finish().expect_success());
         did.assert_accounted();
         assert_eq!(would.of("copied"), did.of("copied"), "{way:?}");
-        // rsync gives folders the times of the last source that writes into them.
-        let care = Care { folder_times: false, ..Care::default() };
+        // rsync gives directories the times of the last source that writes into them.
+        let care = Care { directory_times: false, ..Care::default() };
         let found = tree_differences(&wanted, &copy, &care);
         assert!(found.is_empty(), "{way:?}: {found:#?}");
         assert_eq!(fs::metadata(copy.join("both")).unwrap().mtime(), 7, "{way:?}: as in the first source");

@@ -25,7 +25,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         times_of_a_share_are_compared_as_it_keeps_them,
         a_name_that_changed_its_case_stays_on_a_share,
         a_name_that_the_server_takes_for_an_unknown_one_removes_nothing,
-        files_and_folders_of_a_share_are_removed_by_name,
+        files_and_directories_of_a_share_are_removed_by_name,
         a_stream_becomes_a_file_of_a_share_and_comes_back,
         a_producer_that_fails_leaves_no_file_on_a_share,
         a_password_comes_from_the_variables_of_mount_cifs,
@@ -274,7 +274,7 @@ fn a_name_that_the_server_takes_for_an_unknown_one_removes_nothing() {
     assert_eq!(fs::read(there.join("inner/a long name.text")).unwrap(), b"precious");
 }
 
-fn files_and_folders_of_a_share_are_removed_by_name() {
+fn files_and_directories_of_a_share_are_removed_by_name() {
     let shares = Shares::new();
     let tree = on_share(&shares);
     tree.text("deep/er/file", "x");
@@ -289,7 +289,7 @@ fn files_and_folders_of_a_share_are_removed_by_name() {
     assert!(rm(&["-r"], "src/deep").expect_code(1).err().contains("another program has it open"));
     drop(lock);
     rm(&["-r", "--min-size", "1"], "src/many/").expect_success();
-    assert!(tree.join("many").exists(), "a folder stays if only some of its files go");
+    assert!(tree.join("many").exists(), "a directory stays if only some of its files go");
     rm(&["-r"], "src/deep").expect_success();
     assert!(!tree.join("deep").exists());
     rm(&[], "src/lar*").expect_success();

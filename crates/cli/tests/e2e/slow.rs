@@ -36,7 +36,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
 /// The delay of each request.
 const DELAY: Duration = Duration::from_millis(1);
 
-/// A folder of the scene, seen through the file system.
+/// A directory of the scene, seen through the file system.
 fn mount(scene: &Scene, behind: &Path, xattrs: bool) -> SlowMount {
     fs::create_dir_all(behind).unwrap();
     let at = scene.join("mnt");
@@ -45,12 +45,12 @@ fn mount(scene: &Scene, behind: &Path, xattrs: bool) -> SlowMount {
     SlowMount::new(behind, &at, options).unwrap()
 }
 
-/// `folders` folders of 20 small files each.
-fn many(scene: &Scene, folders: u32) -> TestTree {
+/// `directories` directories of 20 small files each.
+fn many(scene: &Scene, directories: u32) -> TestTree {
     let tree = scene.tree("src");
-    for folder in 0..folders {
+    for directory in 0..directories {
         for file in 0..20 {
-            tree.file(format!("{folder:02}/{file:02}"), u64::from(folder * 311 + file * 97) % 9000);
+            tree.file(format!("{directory:02}/{file:02}"), u64::from(directory * 311 + file * 97) % 9000);
         }
     }
     // Far enough from the times of new entries that the precision of the file system's times does not matter.
@@ -88,7 +88,7 @@ fn a_small_file_takes_few_requests() {
         let run = scene.copy(Way::Local, source.path(), &slow.join("dst")).finish().expect_success();
         assert_eq!(summary(&run).of("copied"), files);
         let first = slow.counts();
-        // Six, and two to give it away: some requests for each folder come to that.
+        // Six, and two to give it away: some requests for each directory come to that.
         assert!(first.total() <= files * 8, "{}", first.json());
         assert_eq!((first.of(Op::Rename), first.of(Op::Create)), (0, files), "{}", first.json());
         assert_same_tree(source.path(), &behind.join("dst"));
@@ -102,7 +102,7 @@ fn a_small_file_takes_few_requests() {
 fn metadata_of_a_listing_is_not_requested_again() {
     let scene = Scene::new();
     let source = many(&scene, 20);
-    let (folders, files) = (21, 400);
+    let (directories, files) = (21, 400);
     let behind = scene.join("behind");
     fs::create_dir_all(&behind).unwrap();
     fs::create_dir_all(scene.join("mnt")).unwrap();
@@ -116,14 +116,14 @@ fn metadata_of_a_listing_is_not_requested_again() {
     assert_same_tree(source.path(), &behind.join("dst"));
     for word in ["copy", "sync"] {
         let (told, counts) = copy(word, source.path(), &there);
-        assert_eq!(told.of("same"), files + folders, "{told:?}");
-        // For each folder once, and once more for the entries to remove.
-        assert!(counts.total() <= folders * 15 + 20, "{}", counts.json());
+        assert_eq!(told.of("same"), files + directories, "{told:?}");
+        // For each directory once, and once more for the entries to remove.
+        assert!(counts.total() <= directories * 15 + 20, "{}", counts.json());
     }
     let (told, counts) = copy("copy", &there, &scene.join("back"));
     assert_eq!(told.of("copied"), files);
     // Open, read, and two to close.
-    assert!(counts.total() <= files * 4 + folders * 10, "{}", counts.json());
+    assert!(counts.total() <= files * 4 + directories * 10, "{}", counts.json());
     assert_same_tree(source.path(), &scene.join("back"));
 }
 
@@ -296,7 +296,7 @@ fn is_named(way: Way, (op, path, at_target, operation, code): Hanging, options: 
     slow.faults().add(FsFault::once(op, path, FaultEffect::Hang));
     let run = scene.copy(way, from, to).args(options).start();
     let host = if way == Way::Local { "" } else { ":" };
-    // Meanwhile nobody else can create anything in that folder: the oldest that waits may be another file of it.
+    // Meanwhile nobody else can create anything in that directory: the oldest that waits may be another file of it.
     let shown = if op == Op::Create { path.rsplit_once('/').unwrap().0 } else { path };
     let path_there = format!("{host}{}", slow.join(shown).display());
     let is_named = |line: &str| line.contains(&format!(": {operation} ")) && line.contains(&path_there);

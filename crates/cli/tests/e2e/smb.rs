@@ -23,7 +23,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_share_is_copied_to_another_one,
         sync_removes_extra_entries_and_a_dry_run_changes_nothing,
         a_new_small_file_is_one_frame,
-        a_second_run_asks_by_folder,
+        a_second_run_asks_by_directory,
         a_killed_copy_goes_on_where_it_was,
         a_server_that_starts_again_costs_a_pause,
         a_flipped_byte_is_found_by_the_signature,
@@ -184,7 +184,7 @@ fn a_new_small_file_is_one_frame() {
     assert!((490..=515).contains(&(many - few)), "{few} and {many}");
 }
 
-fn a_second_run_asks_by_folder() {
+fn a_second_run_asks_by_directory() {
     let shares = Shares::new();
     let tree = shares.scene.tree("src");
     (0..20).for_each(|dir| tree.many(format!("dir{dir}"), 100, 0..10));
@@ -193,7 +193,7 @@ fn a_second_run_asks_by_folder() {
     let at = format!("smb://{USER}@127.0.0.1:{}/{SHARE}/dst/", relay.port());
     let run = summary(&shares.copy(slash(tree.path()), &at).finish().expect_success());
     assert_eq!(run.of("sent_bytes"), 0);
-    eprintln!("{} frames for 2,000 files in 20 folders", relay.frames());
+    eprintln!("{} frames for 2,000 files in 20 directories", relay.frames());
     assert!(relay.frames() <= 3 * 41 + 8, "{} frames", relay.frames());
 }
 

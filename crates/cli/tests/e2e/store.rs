@@ -29,8 +29,8 @@ impl TestBucket {
     /// One that is not made.
     pub(crate) fn missing() -> Self {
         let scene = Scene::new();
-        let folder = scene.path().file_name().unwrap_or_default().as_bytes().to_vec();
-        let name = String::from_utf8(folder).unwrap().to_lowercase().replace("haul-test-", "bucket-");
+        let directory = scene.path().file_name().unwrap_or_default().as_bytes().to_vec();
+        let name = String::from_utf8(directory).unwrap().to_lowercase().replace("haul-test-", "bucket-");
         Self { scene, name: name.replace('_', "-x") + "0" }
     }
 
@@ -118,7 +118,7 @@ impl TestBucket {
         output.stdout
     }
 
-    /// Another client copies a folder there, or the objects below a prefix to a folder.
+    /// Another client copies a directory there, or the objects below a prefix to a directory.
     pub(crate) fn rclone_copy(&self, up: bool, dir: &Path, prefix: &str) {
         let (dir, path) = (dir.display().to_string(), format!("{}/{prefix}", self.name));
         if up {

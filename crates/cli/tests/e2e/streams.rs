@@ -265,19 +265,20 @@ fn a_get_into_a_file_goes_on_where_it_was() {
         let late = request.range_start().is_some_and(|start| start >= 32 << 20);
         late.then_some(ProxyTrouble::Slow(10_000))
     });
-    let folder = bucket.scene.join("folder");
-    fs::create_dir(&folder).unwrap();
-    let staged =
-        || fs::read_dir(&folder).unwrap().flatten().next().map_or(0, |entry| entry.metadata().unwrap().len());
-    let mut run = bucket.through(&proxy, "get").arg(bucket.at("x")).arg(&folder).start();
+    let directory = bucket.scene.join("directory");
+    fs::create_dir(&directory).unwrap();
+    let staged = || {
+        fs::read_dir(&directory).unwrap().flatten().next().map_or(0, |entry| entry.metadata().unwrap().len())
+    };
+    let mut run = bucket.through(&proxy, "get").arg(bucket.at("x")).arg(&directory).start();
     run.wait_until("some ranges are there", || staged() >= 24 << 20);
     kill(run.pid());
     let _ = run.finish();
-    assert!(!folder.join("x").exists());
-    let run = bucket.haul("get").args(["--json", &bucket.at("x")]).arg(&folder).finish().expect_success();
+    assert!(!directory.join("x").exists());
+    let run = bucket.haul("get").args(["--json", &bucket.at("x")]).arg(&directory).finish().expect_success();
     assert!(summary(&run).of("resumed_bytes") >= 24 << 20, "{run}");
-    assert!(fs::read(folder.join("x")).unwrap() == bytes);
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    assert!(fs::read(directory.join("x")).unwrap() == bytes);
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
 }
 
 fn a_reader_that_has_enough_ends_it_quietly() {

@@ -35,7 +35,7 @@ fn trees(scene: &Scene) -> (TestTree, TestTree) {
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     source.many("kept", 120, 0..2000);
     source.file("file", 100);
-    copy.many("extra/folder", 40, 0..2000);
+    copy.many("extra/directory", 40, 0..2000);
     copy.many("kept", 10, 0..100);
     copy.text("kept/0000/extra", "x");
     copy.link("extra/link", "/etc");
@@ -53,12 +53,12 @@ fn sync_removes_entries_that_the_source_lacks() {
         let summary = summary(&run.expect_success());
         assert_eq!(summary.of("removed"), surplus, "{way:?}: {summary:?}");
         assert_same_tree(source.path(), copy.path());
-        // The folder itself, with rsync's rule.
+        // The directory itself, with rsync's rule.
         copy.text("src/extra", "x");
         copy.text("beside", "x");
         let run = scene.by(way, "sync", source.path(), slash(copy.path())).finish();
         let _ = run.expect_success();
-        assert!(copy.join("beside").exists(), "{way:?}: only below the folder");
+        assert!(copy.join("beside").exists(), "{way:?}: only below the directory");
         assert!(!copy.join("src/extra").exists(), "{way:?}");
         scene.assert_all_gone();
     }

@@ -26,7 +26,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
 /// Numbers that nobody has, another one for each test: the limit counts all threads of a user, and does not bind root.
 static NEXT_USER: AtomicU32 = AtomicU32::new(47_110_815);
 
-/// A program and a folder for a user without rights, who may have `threads` threads.
+/// A program and a directory for a user without rights, who may have `threads` threads.
 struct ConfinedProgram {
     scene: Scene,
     program: PathBuf,

@@ -29,7 +29,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         tar_is_unpacked_as_tar_does,
         streams_that_others_wrote_are_unpacked_with_and_without_an_index,
         a_stream_that_cannot_be_unpacked_is_refused_and_nothing_is_made,
-        a_folder_with_something_else_is_refused,
+        a_directory_with_something_else_is_refused,
     ];
     with_store.into_iter().chain(alone).collect()
 }
@@ -41,14 +41,14 @@ fn noise(path: &Path, len: u64) {
     tool(Command::new("bash").args(["-c", &format!("head -c {len} /dev/urandom > '{}'", path.display())]));
 }
 
-/// The output of a script that runs in a folder.
-fn written(folder: &Path, script: &str) -> Vec<u8> {
-    let ended = Command::new("bash").args(["-ec", script]).current_dir(folder).output().unwrap();
+/// The output of a script that runs in a directory.
+fn written(directory: &Path, script: &str) -> Vec<u8> {
+    let ended = Command::new("bash").args(["-ec", script]).current_dir(directory).output().unwrap();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     ended.stdout
 }
 
-/// Both folders have the same files with the same content.
+/// Both directories have the same files with the same content.
 fn assert_same_files(one: &Path, other: &Path) {
     tool(Command::new("diff").args(["-r", "--no-dereference"]).arg(one).arg(other));
 }
@@ -95,8 +95,8 @@ fn a_server_starts_on_a_backup_that_was_unpacked_in_parallel() {
         assert_same_files(&extracted, &unpacked);
     }
     let restored = bucket.scene.join("unpacked0");
-    let folder = format!("--target-dir={}", restored.display());
-    tool(Command::new("mariadb-backup").args(["--no-defaults", "--prepare", &folder]));
+    let directory = format!("--target-dir={}", restored.display());
+    tool(Command::new("mariadb-backup").args(["--no-defaults", "--prepare", &directory]));
     let server = MariaDbServer::start(&restored);
     assert_eq!(checksums(&server, TABLES), before);
     server.stop();
@@ -282,10 +282,10 @@ fn a_stream_that_cannot_be_unpacked_is_refused_and_nothing_is_made() {
     let cases: [(&str, Vec<u8>, i32, &str); 7] = [
         ("cut", good[..11_000_000].to_vec(), 3, "it ends inside a chunk"),
         ("lying", lying, 3, "lies about its length"),
-        ("above", renamed(b"../x"), 3, "not below the folder"),
-        ("absolute", renamed(b"/etc/x"), 3, "not below the folder"),
+        ("above", renamed(b"../x"), 3, "not below the directory"),
+        ("absolute", renamed(b"/etc/x"), 3, "not below the directory"),
         ("twice", [&good[..second], &good[..]].concat(), 3, "two chunks are for one offset"),
-        ("through", tar, 3, "which is no folder"),
+        ("through", tar, 3, "which is not a directory"),
         ("other", vec![7; 9_000_000], 2, "neither xbstream nor tar"),
     ];
     for (name, bytes, code, said) in cases {
@@ -303,7 +303,7 @@ fn a_stream_that_cannot_be_unpacked_is_refused_and_nothing_is_made() {
     assert!(!scene.join("x").exists());
 }
 
-fn a_folder_with_something_else_is_refused() {
+fn a_directory_with_something_else_is_refused() {
     let scene = Scene::new();
     let source = scene.join("source");
     fs::create_dir(&source).unwrap();
@@ -315,7 +315,7 @@ fn a_folder_with_something_else_is_refused() {
     fs::write(out.join("a"), "old").unwrap();
     fs::write(out.join("b"), "stays").unwrap();
     let run = scene.haul("get").arg(&file).arg("--unpack").arg(&out).finish().expect_code(2);
-    assert!(run.err().contains("the folder is not empty") && run.err().contains("--merge"), "{run}");
+    assert!(run.err().contains("the directory is not empty") && run.err().contains("--merge"), "{run}");
     assert_eq!(fs::read(out.join("a")).unwrap(), b"old");
     let _ = scene.haul("get").arg(&file).arg("--merge").arg("--unpack").arg(&out).finish().expect_success();
     assert_eq!(

@@ -211,7 +211,7 @@ impl RuleFileReader {
                     chunk.next = None;
                 }
                 Parsed::DirMerge(inner) if inner.dir().is_some() || beside.is_none() => {
-                    return other(refused("dir-merge takes a name without a folder there", shown));
+                    return other(refused("dir-merge takes a name without a directory there", shown));
                 }
                 Parsed::DirMerge(inner) => {
                     if self.lists.iter().flatten().any(|list| list.merge.is_again(&inner)) {
@@ -258,7 +258,7 @@ impl RuleFileReader {
         let mut path = dir.clone();
         for name in merge.file.split(|byte| *byte == b'/').filter(|name| *name != b".") {
             path = path.join(name).map_err(|bad| {
-                refused(format!("merge takes a file below the folder of this one: {bad}"), shown)
+                refused(format!("merge takes a file below the directory of this one: {bad}"), shown)
             })?;
         }
         let Some(text) = read(&path)? else {

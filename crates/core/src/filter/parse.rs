@@ -218,7 +218,7 @@ fn prefixed(text: &[u8], format: &RuleFormat) -> Result<Vec<Parsed>, BadRule> {
         tag: None,
     };
     if merge.name().is_empty() {
-        return Err(bad("it names a folder".to_owned()));
+        return Err(bad("it names a directory".to_owned()));
     }
     let itself = merge.excludes_itself.then(|| Rule::exclude(merge.name()).at(format.plain));
     let merge = if letter == b':' { Parsed::DirMerge(merge) } else { Parsed::Merge(merge) };

@@ -152,7 +152,7 @@ fn a_line_that_is_no_rule_is_named_with_its_file() {
     let long = Box::leak("- x\n".repeat(MAX_RULES_LEN / 4 + 1).into_boxed_str());
     let files = RuleFiles(BTreeMap::from([("a/.f", "- x\nnonsense\n"), ("b/.f", long), ("c/.f", ": x/y\n")]));
     let rules = rules(&[": .f"]);
-    for (at, said) in [("a/x", "nonsense"), ("b/x", "bytes"), ("c/x", "without a folder")] {
+    for (at, said) in [("a/x", "nonsense"), ("b/x", "bytes"), ("c/x", "without a directory")] {
         let error = files.excludes(&rules, &RulesAbove::default(), at).unwrap_err();
         assert!(error.kind() == ErrorKind::Usage && error.cause().contains(said), "{error}");
     }

@@ -44,7 +44,7 @@ impl Dirs {
 }
 
 fn spool_failed(error: &std::io::Error) -> Error {
-    Error::list("folders", error)
+    Error::list("directories", error)
 }
 
 /// An error of the spool or of haul.

@@ -1,8 +1,8 @@
 //! How many entries a walk still expects.
 //!
-//! Knuth's estimator of the size of a tree, by depth: a folder that is not listed yet counts as the mean of those of its
-//! depth that are, with everything that the means of the depths below predict for its subfolders. The numbers are a few
-//! for each depth, however large the tree is.
+//! Knuth's estimator of the size of a tree, by depth: a directory that is not listed yet counts as the mean of those of
+//! its depth that are, with everything that the means of the depths below predict for its subdirectories. The numbers
+//! are a few for each depth, however large the tree is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const DEPTHS: usize = 64;
 /// Names that one thread counts by itself, so that threads seldom write to the same memory.
 const COUNTED: u64 = 64;
-/// A folder with this many times the names of those before says that they are no measure for it.
+/// A directory with this many times the names of those before says that they are no measure for it.
 const FAR: f64 = 4.0;
-/// No folder is far larger than others before it has this many names.
+/// No directory is far larger than others before it has this many names.
 const MANY: f64 = 1024.0;
 
 /// The counts of a walk, by depth. Any number of threads may count at once.
@@ -26,22 +26,22 @@ impl Default for Forecast {
     }
 }
 
-/// The folders of one depth, and the names in them.
+/// The directories of one depth, and the names in them.
 #[derive(Default)]
 struct Depth {
-    /// Folders that were found and will be listed.
+    /// Directories that were found and will be listed.
     found: AtomicU64,
     begun: AtomicU64,
     ended: AtomicU64,
     names: AtomicU64,
-    /// Of the names, those in folders whose listing has ended.
+    /// Of the names, those in directories whose listing has ended.
     names_of_ended: AtomicU64,
     looked_up: AtomicU64,
     /// Of the names that were looked up, those that the scan reports.
     entries: AtomicU64,
 }
 
-/// The listing of a folder; its end when dropped.
+/// The listing of a directory; its end when dropped.
 pub struct ForecastListing<'a> {
     depth: &'a Depth,
     names: u64,
@@ -68,19 +68,19 @@ impl Forecast {
         &self.depths[depth.min(DEPTHS - 1)]
     }
 
-    /// A folder of this depth was found, and will be listed.
-    pub fn found_folder(&self, depth: usize) {
+    /// A directory of this depth was found, and will be listed.
+    pub fn found_directory(&self, depth: usize) {
         add(&self.at(depth).found, 1);
     }
 
-    /// Begins to list a folder that was found.
+    /// Begins to list a directory that was found.
     pub fn list(&self, depth: usize) -> ForecastListing<'_> {
         let depth = self.at(depth);
         add(&depth.begun, 1);
         ForecastListing { depth, names: 0, uncounted: ListingCounts::default() }
     }
 
-    /// Names in a folder of this depth were looked up, and so many of them are entries of the scan.
+    /// Names in a directory of this depth were looked up, and so many of them are entries of the scan.
     pub fn looked_up(&self, depth: usize, names: u64, entries: u64) {
         self.at(depth).count(&ListingCounts { names: 0, looked_up: names, entries });
     }
@@ -88,13 +88,13 @@ impl Forecast {
     /// The entries that the walk has still to find; `None` while that is unknown. Exactly none when all is listed.
     pub fn expected(&self) -> Option<u64> {
         let mut expected = 0.0;
-        // The entries below a folder of the depth below.
+        // The entries below a directory of the depth below.
         let mut below = 0.0;
-        let mut folders_below = 0.0;
+        let mut directories_below = 0.0;
         for depth in self.depths.iter().rev() {
-            let folders = get(&depth.found);
-            if folders == 0.0 {
-                (below, folders_below) = (0.0, 0.0);
+            let directories = get(&depth.found);
+            if directories == 0.0 {
+                (below, directories_below) = (0.0, 0.0);
                 continue;
             }
             let (begun, ended) = (get(&depth.begun), get(&depth.ended));
@@ -102,10 +102,10 @@ impl Forecast {
             let looked_up = get(&depth.looked_up);
             let of_a_name = match looked_up {
                 0.0 => 1.0,
-                looked_up => (get(&depth.entries) + folders_below * below) / looked_up,
+                looked_up => (get(&depth.entries) + directories_below * below) / looked_up,
             };
             let mean = if ended > 0.0 { names_of_ended / ended } else { 0.0 };
-            let (waiting, listing) = ((folders - begun).max(0.0), (begun - ended).max(0.0));
+            let (waiting, listing) = ((directories - begun).max(0.0), (begun - ended).max(0.0));
             let listed = (names - names_of_ended).max(0.0);
             let usual = mean * listing;
             if ended == 0.0 && waiting + listing > 0.0 || listed > MANY.max(usual * FAR) {
@@ -113,7 +113,7 @@ impl Forecast {
             }
             let names_left = (names - looked_up).max(0.0) + waiting * mean + (usual - listed).max(0.0);
             expected += names_left * of_a_name;
-            (below, folders_below) = (mean * of_a_name, folders);
+            (below, directories_below) = (mean * of_a_name, directories);
         }
         // Beyond the largest number it stays the largest number.
         Some(expected.ceil() as u64)
@@ -153,29 +153,29 @@ impl Drop for ForecastListing<'_> {
 mod tests {
     use super::*;
 
-    /// The folders below a folder of this depth, and the files in it.
+    /// The directories below a directory of this depth, and the files in it.
     type Tree = fn(usize, u64) -> (u64, u64);
 
-    /// Walks a tree as the ends do. Returns the found and the expected entries after each folder, and the total.
+    /// Walks a tree as the ends do. Returns the found and the expected entries after each directory, and the total.
     fn walk(tree: Tree) -> (Vec<(u64, Option<u64>)>, u64) {
         let forecast = Forecast::default();
         let (mut open, mut found, mut seen, mut number) = (vec![0], 1, Vec::new(), 0);
-        forecast.found_folder(0);
+        forecast.found_directory(0);
         while let Some(depth) = open.pop() {
             let mut listing = forecast.list(depth);
-            let (folders, files) = tree(depth, number);
+            let (directories, files) = tree(depth, number);
             number += 1;
-            for at in 0..folders + files {
-                if at < folders {
-                    forecast.found_folder(depth + 1);
+            for at in 0..directories + files {
+                if at < directories {
+                    forecast.found_directory(depth + 1);
                     open.push(depth + 1);
                 }
                 // Every other file is looked up later.
-                listing.name((at % 2 == 0 || at < folders).then_some(true));
+                listing.name((at % 2 == 0 || at < directories).then_some(true));
             }
-            let late = (folders..folders + files).filter(|at| at % 2 == 1).count() as u64;
+            let late = (directories..directories + files).filter(|at| at % 2 == 1).count() as u64;
             forecast.looked_up(depth, late, late);
-            found += folders + files;
+            found += directories + files;
             drop(listing);
             seen.push((found, forecast.expected()));
         }
@@ -210,29 +210,29 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_like_no_other_is_unknown() {
+    fn a_directory_that_is_like_no_other_is_unknown() {
         let forecast = Forecast::default();
-        forecast.found_folder(0);
+        forecast.found_directory(0);
         assert_eq!(forecast.expected(), None);
         let mut listing = forecast.list(0);
-        for folder in [3, 3, 100_000] {
-            forecast.found_folder(1);
+        for directory in [3, 3, 100_000] {
+            forecast.found_directory(1);
             listing.name(Some(true));
             let mut listing = forecast.list(1);
-            (0..folder).for_each(|_| listing.name(Some(true)));
+            (0..directory).for_each(|_| listing.name(Some(true)));
             assert_eq!(forecast.expected(), None, "the root is not listed");
-            if folder > 3 {
+            if directory > 3 {
                 std::mem::forget(listing);
             }
         }
         drop(listing);
-        assert_eq!(forecast.expected(), None, "100,000 names after two folders of three");
+        assert_eq!(forecast.expected(), None, "100,000 names after two directories of three");
     }
 
     #[test]
     fn names_that_are_no_entries_are_not_expected() {
         let forecast = Forecast::default();
-        (0..4).for_each(|_| forecast.found_folder(0));
+        (0..4).for_each(|_| forecast.found_directory(0));
         let mut listing = forecast.list(0);
         (0..1000).for_each(|name| listing.name(Some(name % 10 == 0)));
         drop(listing);

@@ -23,13 +23,13 @@ pub struct Walk<'a, T, P> {
     /// The filter rules of files above the root.
     top: DirRules,
     visit: ScanVisit<'a>,
-    folders: Frontier<Folder<P>>,
+    directories: Frontier<Directory<P>>,
     /// The number of entries that the walk still has to find.
     pub forecast: Forecast,
 }
 
 /// A directory that is to be listed.
-pub struct Folder<P> {
+pub struct Directory<P> {
     /// Its path.
     pub path: RelPath,
     /// The end's own data about it.
@@ -47,11 +47,11 @@ pub struct Lister<'a, T, P> {
     /// The place of a start that is to be listed.
     pub place: &'a (dyn Fn(&RelPath) -> Result<Result<P>> + Sync),
     /// Lists directories and hands their entries over.
-    pub list: ListFolders<T, P>,
+    pub list: ListDirectories<T, P>,
 }
 
 /// Lists directories of a walk into a batch.
-type ListFolders<T, P> = fn(&Walk<'_, T, P>, &[Folder<P>], &mut ScanBatch) -> Result<()>;
+type ListDirectories<T, P> = fn(&Walk<'_, T, P>, &[Directory<P>], &mut ScanBatch) -> Result<()>;
 
 impl<'a, T: ServerTree, P: Send> Walk<'a, T, P> {
     /// Walks below the root of `tree`.
@@ -65,14 +65,14 @@ impl<'a, T: ServerTree, P: Send> Walk<'a, T, P> {
         lister: &Lister<'_, T, P>,
     ) -> Result<()> {
         let (filter, top) = Filter::open(&options.rules, |names| tree.rules_above(names))?;
-        let (folders, forecast) = (Frontier::default(), Forecast::default());
-        let walk = Self { tree, options, filter, top, visit, folders, forecast };
+        let (directories, forecast) = (Frontier::default(), Forecast::default());
+        let walk = Self { tree, options, filter, top, visit, directories, forecast };
         let first = walk.starts(lister)?;
         if (walk.visit)(first).is_break() {
             return Ok(());
         }
         together(lister.threads, "walk", || walk.work(lister))?;
-        walk.folders.end()
+        walk.directories.end()
     }
 
     /// The starts and the directories above them.
@@ -112,8 +112,8 @@ impl<'a, T: ServerTree, P: Send> Walk<'a, T, P> {
 
     /// Adds a directory that is to be listed, in one with these `rules`.
     fn add(&self, path: RelPath, place: P, rules: &DirRules) {
-        self.forecast.found_folder(path.depth());
-        self.folders.add([Folder { path, place, rules: rules.clone() }]);
+        self.forecast.found_directory(path.depth());
+        self.directories.add([Directory { path, place, rules: rules.clone() }]);
     }
 
     /// The filter rules of the directory that a start is in.
@@ -127,39 +127,40 @@ impl<'a, T: ServerTree, P: Send> Walk<'a, T, P> {
         is_filtered && batch.excludes_path(self.options, &self.filter, rules, &entry.path, entry.is_dir())
     }
 
-    /// Whether an entry of `folder` is listed itself, unless it is left out.
-    pub fn lists(&self, folder: &Folder<P>, entry: &Entry) -> bool {
+    /// Whether an entry of `directory` is listed itself, unless it is left out.
+    pub fn lists(&self, directory: &Directory<P>, entry: &Entry) -> bool {
         let is_listed = entry.is_dir() && self.options.lists(&entry.path);
-        is_listed && !self.excludes(folder, entry, &mut ScanBatch::default())
+        is_listed && !self.excludes(directory, entry, &mut ScanBatch::default())
     }
 
-    fn excludes(&self, folder: &Folder<P>, entry: &Entry, batch: &mut ScanBatch) -> bool {
-        batch.excludes(self.options, &self.filter, &folder.rules, entry)
+    fn excludes(&self, directory: &Directory<P>, entry: &Entry, batch: &mut ScanBatch) -> bool {
+        batch.excludes(self.options, &self.filter, &directory.rules, entry)
     }
 
-    /// Reports an entry of `folder`, unless it is left out. `place` is asked for that of a directory that is to be listed.
+    /// Reports an entry of `directory`, unless it is left out. `place` is asked for that of a directory that is to be
+    /// listed.
     pub fn found(
         &self,
-        folder: &Folder<P>,
+        directory: &Directory<P>,
         entry: Entry,
         place: impl FnOnce() -> Result<P>,
         batch: &mut ScanBatch,
     ) {
-        if self.excludes(folder, &entry, batch) {
+        if self.excludes(directory, &entry, batch) {
             return;
         }
         if entry.is_dir() && self.options.lists(&entry.path) {
             match place() {
-                Ok(place) => self.add(entry.path.clone(), place, &folder.rules),
+                Ok(place) => self.add(entry.path.clone(), place, &directory.rules),
                 Err(error) => return batch.errors.push(Failure { path: entry.path, error }),
             }
         }
         batch.entries.push(entry);
     }
 
-    /// Reports the error of an entry of `folder`, unless that is left out.
-    pub fn failed(&self, folder: &Folder<P>, path: RelPath, error: Error, batch: &mut ScanBatch) {
-        if !batch.excludes_path(self.options, &self.filter, &folder.rules, &path, false) {
+    /// Reports the error of an entry of `directory`, unless that is left out.
+    pub fn failed(&self, directory: &Directory<P>, path: RelPath, error: Error, batch: &mut ScanBatch) {
+        if !batch.excludes_path(self.options, &self.filter, &directory.rules, &path, false) {
             batch.errors.push(Failure { path, error });
         }
     }
@@ -168,7 +169,7 @@ impl<'a, T: ServerTree, P: Send> Walk<'a, T, P> {
     ///
     /// # Errors
     /// `Usage` if it is no file of rules; the error of a lost connection.
-    fn enter(&self, dirs: Vec<Folder<P>>, batch: &mut ScanBatch) -> Result<Vec<Folder<P>>> {
+    fn enter(&self, dirs: Vec<Directory<P>>, batch: &mut ScanBatch) -> Result<Vec<Directory<P>>> {
         if !self.options.rules.are_in_tree() {
             return Ok(dirs);
         }
@@ -177,7 +178,7 @@ impl<'a, T: ServerTree, P: Send> Walk<'a, T, P> {
         let mut kept = Vec::with_capacity(dirs.len());
         for (dir, rules) in dirs.into_iter().zip(entered) {
             match rules {
-                Ok(rules) => kept.push(Folder { rules, ..dir }),
+                Ok(rules) => kept.push(Directory { rules, ..dir }),
                 Err(error) if error.kind() == ErrorKind::Usage => return Err(error),
                 Err(error) => {
                     drop(self.forecast.list(dir.path.depth()));
@@ -192,9 +193,9 @@ impl<'a, T: ServerTree, P: Send> Walk<'a, T, P> {
         let mut batch = ScanBatch::default();
         // A fair share, so that the other threads have work too.
         let share = |len: usize| (len / lister.threads).min(lister.side_by_side);
-        while let Some(dirs) = self.folders.take(share, || self.hand_over_all(&mut batch)) {
+        while let Some(dirs) = self.directories.take(share, || self.hand_over_all(&mut batch)) {
             let listed = self.enter(dirs, &mut batch).and_then(|dirs| (lister.list)(self, &dirs, &mut batch));
-            self.folders.done(listed);
+            self.directories.done(listed);
             self.hand_over(&mut batch);
         }
         self.hand_over_all(&mut batch);
@@ -214,12 +215,12 @@ impl<'a, T: ServerTree, P: Send> Walk<'a, T, P> {
         }
         batch.expected = self.forecast.expected();
         if let ControlFlow::Break(()) = (self.visit)(std::mem::take(batch)) {
-            self.folders.stop();
+            self.directories.stop();
         }
     }
 
     /// Whether no more is to be found.
     pub fn is_stopped(&self) -> bool {
-        self.folders.is_stopped()
+        self.directories.is_stopped()
     }
 }

@@ -37,7 +37,7 @@ impl ConfinedDir {
     pub fn open(directory: &Path) -> Result<Self> {
         let failed = |error: &std::io::Error| {
             let cause = error.to_string();
-            let error = Error::new(ErrorKind::Usage, Side::Local, "open the folder of --root", cause);
+            let error = Error::new(ErrorKind::Usage, Side::Local, "open the directory of --root", cause);
             error.on(directory.as_os_str().as_bytes())
         };
         let real = directory.canonicalize().map_err(|error| failed(&error))?;
@@ -103,14 +103,14 @@ impl ConfinedDir {
             // The directory takes the place of the home directory.
             b"~" => b"",
             [b'~', b'/', rest @ ..] => rest,
-            [b'~', ..] => return Err(refused("this login is confined to a folder".to_owned())),
+            [b'~', ..] => return Err(refused("this login is confined to a directory".to_owned())),
             path => path,
         };
         let parts: Vec<Vec<u8>> =
             rest.split(|b| *b == b'/').filter(|c| !matches!(*c, b"" | b".")).map(<[u8]>::to_vec).collect();
         if parts.iter().any(|part| part == b"..") {
             return Err(refused(
-                "this login is confined to a folder, and `..` could lead out of it".to_owned(),
+                "this login is confined to a directory, and `..` could lead out of it".to_owned(),
             ));
         }
         let ends_in_directory = parts.is_empty() || path.ends_with(b"/") || path.ends_with(b"/.");
@@ -142,9 +142,8 @@ impl ConfinedDir {
             Err(Errno::NOENT) if !make => AboveRoot::Missing,
             Err(errno) => {
                 let error = Error::io(Side::Wire, "open", &errno.into()).on(&place.path);
-                return Err(
-                    error.with_hint("this login is confined to a folder; no symbolic link in it is followed")
-                );
+                return Err(error
+                    .with_hint("this login is confined to a directory; no symbolic link in it is followed"));
             }
         };
         let mut dir = self.named.clone();
@@ -186,12 +185,12 @@ mod tests {
     #[test]
     fn nothing_outside_can_be_named() {
         let scratch = tempfile::tempdir().unwrap();
-        let folder = scratch.path().join("in");
-        fs::create_dir_all(folder.join("sub")).unwrap();
+        let directory = scratch.path().join("in");
+        fs::create_dir_all(directory.join("sub")).unwrap();
         fs::create_dir(scratch.path().join("out")).unwrap();
-        symlink("../out", folder.join("link")).unwrap();
-        symlink("/", folder.join("slash")).unwrap();
-        let confined = ConfinedDir::open(&folder).unwrap();
+        symlink("../out", directory.join("link")).unwrap();
+        symlink("/", directory.join("slash")).unwrap();
+        let confined = ConfinedDir::open(&directory).unwrap();
         let base = |path: &str, make| confined.base(&place(path, PlaceRoot::Exactly), make);
         for bad in
             ["/etc/", "/", "../out/", "sub/../../out/", "~root/", "link/", "link/x", "slash/etc/passwd"]
@@ -200,7 +199,7 @@ mod tests {
                 assert!(base(bad, make).is_err(), "{bad}");
             }
         }
-        let outside = folder.parent().unwrap().join("out/");
+        let outside = directory.parent().unwrap().join("out/");
         assert!(base(outside.to_str().unwrap(), true).is_err());
         for name in ["..", "a/b", "", "../../etc"] {
             let inside = PlaceRoot::Inside(name.into());
@@ -209,22 +208,22 @@ mod tests {
         for good in ["sub/", "sub", "", "~", "~/sub/", "sub/new/deep/"] {
             assert!(base(good, false).is_ok(), "{good}");
         }
-        let own = format!("{}/sub/", folder.display());
+        let own = format!("{}/sub/", directory.display());
         assert!(matches!(base(&own, false).unwrap().above, AboveRoot::Held(_)));
         assert!(matches!(base("no/where/", false).unwrap().above, AboveRoot::Missing));
-        assert!(!folder.join("no").exists());
-        assert!(base("yes/there/", true).is_ok() && folder.join("yes/there").is_dir());
+        assert!(!directory.join("no").exists());
+        assert!(base("yes/there/", true).is_ok() && directory.join("yes/there").is_dir());
     }
 
     #[test]
     fn links_are_followed_inside_only() {
         let scratch = tempfile::tempdir().unwrap();
-        let folder = scratch.path().join("in");
-        fs::create_dir_all(folder.join("sub/tree/deep")).unwrap();
+        let directory = scratch.path().join("in");
+        fs::create_dir_all(directory.join("sub/tree/deep")).unwrap();
         fs::create_dir(scratch.path().join("out")).unwrap();
         fs::write(scratch.path().join("out/f"), "no").unwrap();
-        fs::write(folder.join("f"), "yes").unwrap();
-        let absolute = folder.join("f");
+        fs::write(directory.join("f"), "yes").unwrap();
+        let absolute = directory.join("f");
         for (name, target) in [
             ("good", "../../f"),
             ("deep/good", "../../../f"),
@@ -235,9 +234,9 @@ mod tests {
             ("bad-absolute", absolute.to_str().unwrap()),
             ("bad-proc", "/proc/self/cwd"),
         ] {
-            symlink(target, folder.join("sub/tree").join(name)).unwrap();
+            symlink(target, directory.join("sub/tree").join(name)).unwrap();
         }
-        let confined = ConfinedDir::open(&folder).unwrap();
+        let confined = ConfinedDir::open(&directory).unwrap();
         let pool = BufferPool::new(1 << 26);
         for (place, name) in [("sub/tree/", PlaceRoot::Exactly), ("sub", PlaceRoot::Inside(b"tree".to_vec()))]
         {

@@ -15,9 +15,9 @@ pub(super) struct Hint(PathBuf);
 
 impl Hint {
     /// The hint for this ssh command, in a directory of hints. Its name is a hash, so that it does not reveal the host.
-    pub(super) fn of(folder: &Path, words: &[&str]) -> Self {
+    pub(super) fn of(directory: &Path, words: &[&str]) -> Self {
         let hex = blake3::hash(words.join("\0").as_bytes()).to_hex();
-        Self(folder.join(&hex.as_str()[..16]))
+        Self(directory.join(&hex.as_str()[..16]))
     }
 
     /// The best number of connections of the last run, if the round trip is about the same.
@@ -32,9 +32,9 @@ impl Hint {
 
     /// Saves the best number of connections.
     pub(super) fn save(&self, streams: u32, round_trip: Option<Duration>) {
-        let (Some(round_trip), Some(folder)) = (round_trip, self.0.parent()) else { return };
+        let (Some(round_trip), Some(directory)) = (round_trip, self.0.parent()) else { return };
         let line = format!("streams {streams} round-trip-us {}\n", round_trip.as_micros());
-        let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
+        let written = tempfile::NamedTempFile::new_in(directory).and_then(|mut file| {
             file.write_all(line.as_bytes())?;
             Ok(file.persist(&self.0)?)
         });
@@ -48,8 +48,8 @@ mod tests {
 
     #[test]
     fn a_hint_is_for_the_same_link_only() {
-        let folder = tempfile::tempdir().unwrap();
-        let hint = Hint::of(folder.path(), &["ssh", "db1"]);
+        let directory = tempfile::tempdir().unwrap();
+        let hint = Hint::of(directory.path(), &["ssh", "db1"]);
         let ms = |ms| Some(Duration::from_millis(ms));
         assert_eq!(hint.load(ms(60)), None);
         hint.save(9, ms(60));
@@ -57,11 +57,11 @@ mod tests {
             (hint.load(ms(70)), hint.load(ms(40)), hint.load(ms(1)), hint.load(None)),
             (Some(9), Some(9), None, None)
         );
-        assert_eq!(Hint::of(folder.path(), &["ssh", "db2"]).load(ms(60)), None);
+        assert_eq!(Hint::of(directory.path(), &["ssh", "db2"]).load(ms(60)), None);
         hint.save(5, ms(1));
         assert_eq!(hint.load(ms(1)), Some(5));
         std::fs::write(&hint.0, "streams many round-trip-us 60000\n").unwrap();
         assert_eq!(hint.load(ms(60)), None);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }

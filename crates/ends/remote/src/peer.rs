@@ -51,7 +51,7 @@ impl Peer {
         let dialer = SshDialer::new(host, &config.ssh, errand, note.clone())?;
         let name = host.to_string();
         let words: Vec<&str> = config.ssh.shell.iter().map(String::as_str).chain([&name[..]]).collect();
-        let hint = config.hints.as_deref().map(|folder| Hint::of(folder, &words));
+        let hint = config.hints.as_deref().map(|directory| Hint::of(directory, &words));
         Self::begin(Box::new(dialer), config, hint, pool, note)
     }
 

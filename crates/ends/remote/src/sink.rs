@@ -92,7 +92,7 @@ impl PeerSink {
 }
 
 fn spool_failed(error: &std::io::Error) -> Error {
-    Error::list("folders", error)
+    Error::list("directories", error)
 }
 
 impl Sink for PeerSink {

@@ -151,7 +151,7 @@ impl<'a> Listings<'a> {
                 match pipeline.next_reply().names() {
                     Ok(Some(names)) if self.loops[at].is_endless(&self.hasher, &names) => {
                         let cause = "the server tells the same names again and again";
-                        let error = Error::new(ErrorKind::Protocol, Side::Wire, "list the folder", cause);
+                        let error = Error::new(ErrorKind::Protocol, Side::Wire, "list the directory", cause);
                         return Err(error.on(&self.dirs[at]));
                     }
                     Ok(Some(names)) if goes_on => {

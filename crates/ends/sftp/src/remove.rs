@@ -14,16 +14,20 @@ use super::tree::{Tree, is_dir};
 /// Removes files, links and empty directories. One answer for each.
 pub(super) fn remove(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
     let found = tree.look(paths)?.found;
-    let is_folder = |found: &Result<Option<Attrs>, Fault>| matches!(found, Ok(Some(now)) if is_dir(now));
-    let folders: Vec<bool> = found.iter().map(is_folder).collect();
-    paths.iter().zip(&folders).filter(|(_, is_folder)| **is_folder).for_each(|(path, _)| tree.forget(path));
+    let is_directory = |found: &Result<Option<Attrs>, Fault>| matches!(found, Ok(Some(now)) if is_dir(now));
+    let directories: Vec<bool> = found.iter().map(is_directory).collect();
+    paths
+        .iter()
+        .zip(&directories)
+        .filter(|(_, is_directory)| **is_directory)
+        .for_each(|(path, _)| tree.forget(path));
     tree.pool().on_one(|conn| {
         let mut pipeline = Pipeline::new(conn);
-        for ((path, found), is_folder) in paths.iter().zip(&found).zip(&folders) {
+        for ((path, found), is_directory) in paths.iter().zip(&found).zip(&directories) {
             let remote = &tree.remote(path);
             match found {
                 Ok(None) => {}
-                _ if *is_folder => pipeline.ask(&SftpRequest::Rmdir { path: remote }),
+                _ if *is_directory => pipeline.ask(&SftpRequest::Rmdir { path: remote }),
                 _ => pipeline.ask(&SftpRequest::Remove { path: remote }),
             }
         }
@@ -35,7 +39,7 @@ pub(super) fn remove(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<()>>> 
             }
             removed.push(removal(tree, &mut pipeline, path)?);
         }
-        explain(tree, conn, paths, &folders, &mut removed)?;
+        explain(tree, conn, paths, &directories, &mut removed)?;
         Ok(removed)
     })
 }
@@ -91,17 +95,18 @@ fn explain(
     tree: &Tree,
     conn: &Conn,
     paths: &[RelPath],
-    folders: &[bool],
+    directories: &[bool],
     removed: &mut [Result<()>],
 ) -> Result<()> {
     let fails = |removed: &Result<()>| {
         removed.as_ref().is_err_and(|error| error.kind() != ErrorKind::PermissionDenied)
     };
-    let refused: Vec<usize> = (0..paths.len()).filter(|at| folders[*at] && fails(&removed[*at])).collect();
+    let refused: Vec<usize> =
+        (0..paths.len()).filter(|at| directories[*at] && fails(&removed[*at])).collect();
     let dirs: Vec<Vec<u8>> = refused.iter().map(|at| tree.remote(&paths[*at])).collect();
     let have = have_entries(conn, &dirs, |_| true)?;
     for at in refused.into_iter().zip(have).filter_map(|(at, has_entries)| has_entries.then_some(at)) {
-        let cause = "the folder is not empty";
+        let cause = "the directory is not empty";
         removed[at] = Err(tree.fault(ErrorKind::NotEmpty, "remove", &paths[at], cause));
     }
     Ok(())

@@ -162,7 +162,7 @@ impl Tree {
                 Links::Followed => SftpRequest::Stat { path },
             });
         }
-        // Outermost first, as nothing exists below an entry that is no directory.
+        // Outermost first, as nothing exists below an entry that is not a directory.
         for dir in above {
             let found = unless_lost(pipeline.next_reply().attrs())?;
             let reachable = dir.parent().is_none_or(|parent| !lacking.contains_key(&parent));
@@ -284,7 +284,7 @@ impl Tree {
                 Err(Error::new(ErrorKind::Usage, self.side, "copy to", cause).on(&self.dir[..]))
             }
             Err(Fault::Lost(error)) => Err(error),
-            Err(fault) => Err(error(self.side, "make the folder", &self.dir, made.err().unwrap_or(fault))),
+            Err(fault) => Err(error(self.side, "make the directory", &self.dir, made.err().unwrap_or(fault))),
         }
     }
 
@@ -416,7 +416,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slash_at_the_end_means_the_folder_itself() {
+    fn a_slash_at_the_end_means_the_directory_itself() {
         let at = |path: &str| {
             let (dir, name) = exactly(path.as_bytes());
             (String::from_utf8(dir).unwrap(), String::from_utf8(name).unwrap())

@@ -28,7 +28,7 @@ const REMEMBERED: usize = 1 << 20;
 /// Where a directory is, if links are followed.
 type WalkLineage = Option<Arc<Lineage>>;
 type Walk<'a> = haul_ends::walk::Walk<'a, Tree, WalkLineage>;
-type Folder = haul_ends::walk::Folder<WalkLineage>;
+type Directory = haul_ends::walk::Directory<WalkLineage>;
 
 /// Walks below the root of `tree`.
 pub(super) fn walk(tree: &Tree, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
@@ -104,7 +104,7 @@ fn places(
 }
 
 /// Lists directories. Names that were reported before a connection was lost are not reported again.
-fn list_all(walk: &Walk<'_>, dirs: &[Folder], batch: &mut ScanBatch) -> Result<()> {
+fn list_all(walk: &Walk<'_>, dirs: &[Directory], batch: &mut ScanBatch) -> Result<()> {
     let hasher = RandomState::new();
     let reported: Mutex<Vec<HashSet<u64>>> = Mutex::new(vec![HashSet::new(); dirs.len()]);
     let batch = Mutex::new(batch);
@@ -115,7 +115,7 @@ fn list_all(walk: &Walk<'_>, dirs: &[Folder], batch: &mut ScanBatch) -> Result<(
         let mut batch = batch.lock();
         let (mut reported, mut listings) = (reported.lock(), listings.lock());
         if reported.iter().any(|reported| reported.len() >= REMEMBERED) {
-            let why = "the connection was lost while a folder of a million names was listed";
+            let why = "the connection was lost while a directory of a million names was listed";
             return Err(lost(&walk.tree.pool().name(), why).with_retry(Retry::Never));
         }
         list(conn, &paths, &mut |at, mut names| {
@@ -143,7 +143,7 @@ fn list_all(walk: &Walk<'_>, dirs: &[Folder], batch: &mut ScanBatch) -> Result<(
     for (dir, fault) in dirs.iter().map(|dir| &dir.path).zip(failed) {
         // A directory may have been removed since it was found.
         if let Some(fault) = fault.filter(|fault| !fault.is_missing() || dir.is_root()) {
-            let error = walk.tree.error("list the folder", dir, fault);
+            let error = walk.tree.error("list the directory", dir, fault);
             batch.errors.push(Failure { path: dir.clone(), error });
         }
     }
@@ -151,8 +151,14 @@ fn list_all(walk: &Walk<'_>, dirs: &[Folder], batch: &mut ScanBatch) -> Result<(
 }
 
 /// Takes the names of a part of a listing.
-fn take(walk: &Walk<'_>, conn: &Conn, folder: &Folder, names: DirNames, batch: &mut ScanBatch) -> Result<()> {
-    let parent = &folder.path;
+fn take(
+    walk: &Walk<'_>,
+    conn: &Conn,
+    directory: &Directory,
+    names: DirNames,
+    batch: &mut ScanBatch,
+) -> Result<()> {
+    let parent = &directory.path;
     let mut found: Vec<(RelPath, Attrs)> = Vec::with_capacity(names.len());
     for (name, attrs) in names {
         if matches!(&name[..], b"." | b"..") {
@@ -173,16 +179,16 @@ fn take(walk: &Walk<'_>, conn: &Conn, folder: &Folder, names: DirNames, batch: &
     }
     let completed = complete(walk.tree, conn, found)?;
     let dirs = completed.iter().filter_map(|(_, found)| found.as_ref().ok()?.as_ref());
-    let dirs: Vec<&FollowedEntry> = dirs.filter(|found| walk.lists(folder, &found.entry)).collect();
-    let mut places = places(walk.tree, conn, &folder.place, &dirs)?.into_iter();
+    let dirs: Vec<&FollowedEntry> = dirs.filter(|found| walk.lists(directory, &found.entry)).collect();
+    let mut places = places(walk.tree, conn, &directory.place, &dirs)?.into_iter();
     for (path, found) in completed {
         match found {
             Ok(Some(FollowedEntry { entry, .. })) => {
-                walk.found(folder, entry, || places.next().unwrap_or(Ok(None)), batch);
+                walk.found(directory, entry, || places.next().unwrap_or(Ok(None)), batch);
             }
             // It was removed since it was listed.
             Ok(None) => {}
-            Err(error) => walk.failed(folder, path, error, batch),
+            Err(error) => walk.failed(directory, path, error, batch),
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use haul_core::{Entry, EntryKind, ErrorKind, RelPath, Result};
 use serde_bytes::ByteBuf;
 
 use super::attrs::{Attrs, HIDDEN, SYSTEM, timestamp};
-use super::folders::look_now;
+use super::directories::look_now;
 use super::tree::Tree;
 
 /// The extended attribute that keeps the attributes which a mode has no place for.

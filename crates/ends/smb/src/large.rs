@@ -39,7 +39,7 @@ pub(super) fn prepare(
         if sink.options.dry_run {
             return Ok(Vec::new());
         }
-        sink.folders.touch(&entry.path);
+        sink.directories.touch(&entry.path);
         if known.is_empty() {
             for remote in [&empty.part, &empty.journal] {
                 let _missing = remove_at(&sink.tree, remote).await;

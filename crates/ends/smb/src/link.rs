@@ -16,11 +16,11 @@ pub(super) async fn link(sink: &SmbSink, link: &HardLink) -> Result<Answer> {
     let path = &entry.path;
     let failed = |fault| tree.error("link", path, fault);
     let no_first_name = || Error::no_first_name(tree.side).on(tree.shown(path));
-    let now = sink.folders.ask(tree, path).await.map_err(failed)?;
-    if !sink.folders.take(path) {
+    let now = sink.directories.ask(tree, path).await.map_err(failed)?;
+    if !sink.directories.take(path) {
         return Err(sink.taken(path));
     }
-    let first = sink.folders.ask(tree, &link.to).await.map_err(failed)?.filter(Attrs::is_file);
+    let first = sink.directories.ask(tree, &link.to).await.map_err(failed)?.filter(Attrs::is_file);
     let made = changes(options, entry, now.as_ref(), &Verdict::Differs);
     let Some(first) = first else {
         return if options.dry_run { Ok(Answer::Made(made)) } else { Err(no_first_name()) };
@@ -33,7 +33,7 @@ pub(super) async fn link(sink: &SmbSink, link: &HardLink) -> Result<Answer> {
         _ if options.dry_run => return Ok(Answer::Made(made)),
         _ => {}
     }
-    sink.folders.touch(path);
+    sink.directories.touch(path);
     let to = tree.remote(path)?;
     if let Some(now) = now {
         if now.is_dir() {

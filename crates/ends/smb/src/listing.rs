@@ -8,7 +8,7 @@ use haul_core::{RelPath, Result, Retry};
 use smb2::types::FileId;
 
 use super::conn::{Conn, close_later};
-use super::named::{FolderEntry, parse};
+use super::named::{DirectoryEntry, parse};
 use super::reply::{Fault, Replies};
 use super::step::{ChainStep, LIST, OpenedKind};
 use super::tree::Tree;
@@ -22,7 +22,7 @@ const REPEATS: u32 = 4;
 const REMEMBERED: usize = 1 << 20;
 
 /// A directory that is being listed. No name is told twice.
-pub(super) struct FolderListing<'a> {
+pub(super) struct DirectoryListing<'a> {
     tree: &'a Tree,
     dir: &'a RelPath,
     open: Option<(Arc<Conn>, FileId)>,
@@ -33,14 +33,14 @@ pub(super) struct FolderListing<'a> {
     ended: bool,
 }
 
-impl<'a> FolderListing<'a> {
+impl<'a> DirectoryListing<'a> {
     pub(super) fn new(tree: &'a Tree, dir: &'a RelPath) -> Self {
         let (told, hasher) = (HashSet::new(), RandomState::new());
         Self { tree, dir, open: None, told, hasher, repeats: 0, ended: false }
     }
 
     /// The next names; `None` if there are no more.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<FolderEntry>>, Fault> {
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<DirectoryEntry>>, Fault> {
         while !self.ended {
             let mut names = match self.ask().await {
                 Ok(names) => names,
@@ -70,7 +70,7 @@ impl<'a> FolderListing<'a> {
     }
 
     /// Asks for some names. A small directory is listed in one frame: the second answer is that there are no more.
-    async fn ask(&mut self) -> Result<Vec<FolderEntry>, Fault> {
+    async fn ask(&mut self) -> Result<Vec<DirectoryEntry>, Fault> {
         let server = &self.tree.smb.server;
         let conn = match &self.open {
             Some((conn, _)) => Arc::clone(conn),
@@ -92,7 +92,7 @@ impl<'a> FolderListing<'a> {
     }
 
     /// Takes two answers.
-    fn take(&mut self, replies: &Replies, first: usize) -> Result<Vec<FolderEntry>, Fault> {
+    fn take(&mut self, replies: &Replies, first: usize) -> Result<Vec<DirectoryEntry>, Fault> {
         let mut all = Vec::new();
         for at in [first, first + 1] {
             match replies.names(at)? {

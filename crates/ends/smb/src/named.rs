@@ -8,7 +8,7 @@ const FIXED: usize = 64;
 
 /// A name in a directory.
 #[derive(Debug)]
-pub(super) struct FolderEntry {
+pub(super) struct DirectoryEntry {
     /// The name as the server sent it.
     pub(super) name: String,
     /// Whether it is text. Windows allows any 16-bit numbers, which then cannot be asked for.
@@ -17,7 +17,7 @@ pub(super) struct FolderEntry {
 }
 
 /// The entries of an answer, without `.` and `..`.
-pub(super) fn parse(bytes: &[u8]) -> Result<Vec<FolderEntry>, Fault> {
+pub(super) fn parse(bytes: &[u8]) -> Result<Vec<DirectoryEntry>, Fault> {
     let mut entries = Vec::new();
     let mut at = 0_usize;
     let bad = || Fault::from(nonsense("a listing is damaged"));
@@ -50,7 +50,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Vec<FolderEntry>, Fault> {
             return Err(nonsense("a listing has a name that is none").into());
         }
         if name != "." && name != ".." {
-            entries.push(FolderEntry { name, is_text, attrs });
+            entries.push(DirectoryEntry { name, is_text, attrs });
         }
         if next == 0 {
             break;

@@ -11,7 +11,7 @@ use haul_ends::offers;
 use haul_ends::server_tree::ServerTree;
 
 use super::attrs::Attrs;
-use super::folders::has_entries;
+use super::directories::has_entries;
 use super::large;
 use super::meta::{SmbEntry, Wish, warn};
 use super::read::HASHERS;
@@ -40,10 +40,10 @@ pub(super) fn answer(sink: &SmbSink, offers: &[Offer]) -> Result<Vec<Result<Answ
     }
     let good: Vec<usize> = (0..cases.len()).filter(|at| cases[*at].is_open()).collect();
     let paths: Vec<RelPath> = good.iter().map(|at| offers[*at].entry.path.clone()).collect();
-    let looked = sink.folders.look(&sink.tree, &paths)?;
+    let looked = sink.directories.look(&sink.tree, &paths)?;
     for (at, found) in good.into_iter().zip(looked.found) {
         let case = &mut cases[at];
-        let has_name = sink.folders.take(&case.offer.entry.path);
+        let has_name = sink.directories.take(&case.offer.entry.path);
         match found {
             _ if !has_name => case.answer = Some(Err(sink.taken(&case.offer.entry.path))),
             Ok(now) => case.now = now,
@@ -178,7 +178,7 @@ fn clear_dirs(sink: &SmbSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
     let blocked: Vec<usize> = (0..cases.len()).filter(|at| is_blocked(&cases[*at])).collect();
     let removed = sink.tree.smb.all(&blocked, async |at: &usize| {
         let path = &cases[*at].offer.entry.path;
-        sink.folders.forget(path);
+        sink.directories.forget(path);
         remove_at(&sink.tree, &sink.tree.remote(path)?).await
     })?;
     for (at, removed) in blocked.into_iter().zip(removed) {

@@ -96,9 +96,9 @@ fn meaning(status: NtStatus) -> (ErrorKind, String) {
         | NtStatus::INVALID_INFO_CLASS
         | NOT_SAME_DEVICE => (ErrorKind::Unsupported, "the server cannot do this"),
         NtStatus::FILE_SYSTEM_LIMITATION => (ErrorKind::Unsupported, "the disk of the server cannot hold it"),
-        NtStatus::DIRECTORY_NOT_EMPTY => (ErrorKind::NotEmpty, "the folder is not empty"),
+        NtStatus::DIRECTORY_NOT_EMPTY => (ErrorKind::NotEmpty, "the directory is not empty"),
         NtStatus::OBJECT_NAME_COLLISION => (ErrorKind::Io, "something else has its name"),
-        NtStatus::FILE_IS_A_DIRECTORY => (ErrorKind::Io, "it is a folder"),
+        NtStatus::FILE_IS_A_DIRECTORY => (ErrorKind::Io, "it is a directory"),
         other => return (ErrorKind::Io, format!("the server says {other}")),
     };
     (kind, cause.to_owned())

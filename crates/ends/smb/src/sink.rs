@@ -67,7 +67,7 @@ impl SmbSink {
     /// Sets the metadata of directories as far as it differs.
     fn finish_dirs(&self, entries: &[Entry]) -> Result<()> {
         let paths: Vec<RelPath> = entries.iter().map(|entry| entry.path.clone()).collect();
-        let found = self.tree.smb.all(&paths, |path| self.folders.find(&self.tree, path))?;
+        let found = self.tree.smb.all(&paths, |path| self.directories.find(&self.tree, path))?;
         let mut differing: BTreeMap<usize, Vec<_>> = BTreeMap::new();
         for (entry, found) in entries.iter().zip(found) {
             if let Ok(Some(now)) = found
@@ -122,20 +122,20 @@ impl Sink for SmbSink {
     fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>> {
         let above: Vec<RelPath> = links.iter().map(|link| link.entry.path.clone()).collect();
         if !self.options.dry_run {
-            let lacking = self.folders.look(&self.tree, &above)?.lacking;
+            let lacking = self.directories.look(&self.tree, &above)?.lacking;
             self.make_dirs(&lacking.into_iter().collect())?;
         }
         self.tree.smb.all(links, |one| link::link(self, one))
     }
 
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
-        let kept: Vec<bool> = paths.iter().map(|path| self.folders.is_kept(path)).collect();
+        let kept: Vec<bool> = paths.iter().map(|path| self.directories.is_kept(path)).collect();
         let gone = paths.iter().zip(&kept).filter(|(_, kept)| !**kept);
         let gone: Vec<RelPath> = gone.map(|(path, _)| path.clone()).collect();
         let removed = if self.options.dry_run {
             gone.iter().map(|_| Ok(())).collect()
         } else {
-            gone.iter().for_each(|path| self.folders.forget(path));
+            gone.iter().for_each(|path| self.directories.forget(path));
             remove::remove(&self.tree, &gone)?
         };
         let mut removed = removed.into_iter();

@@ -77,7 +77,7 @@ async fn create(sink: &SmbSink, entry: &Entry, whole: &[u8]) -> Result<bool, Fau
     }
     chain.extend(set);
     chain.push(ChainStep::close());
-    sink.folders.touch(&entry.path);
+    sink.directories.touch(&entry.path);
     let replies = sink.tree.run(&chain).await?;
     match replies.opened() {
         Ok(_) => {}

@@ -12,7 +12,7 @@ use haul_ends::staged_names::{StagedNames, stale};
 use smb2::types::status::NtStatus;
 
 use super::attrs::Attrs;
-use super::folders::DestinationFolders;
+use super::directories::DestinationDirectories;
 use super::large_file::LargeFiles;
 use super::meta::{Wish, warn};
 use super::remove::{clear_readonly, remove_at};
@@ -26,7 +26,7 @@ pub(super) struct SmbSink {
     pub(super) options: SinkOptions,
     pub(super) dirs: Dirs,
     pub(super) notes: MetadataWarnings,
-    pub(super) folders: DestinationFolders,
+    pub(super) directories: DestinationDirectories,
     /// Whether the directories above the root exist.
     based: AtomicBool,
     pub(super) made: MadeDirs,
@@ -58,7 +58,7 @@ impl SmbSink {
             options,
             dirs: Dirs::default(),
             notes: MetadataWarnings::default(),
-            folders: DestinationFolders::default(),
+            directories: DestinationDirectories::default(),
             based: AtomicBool::new(false),
             made: MadeDirs::default(),
             cleared: ClearedPaths::default(),
@@ -82,7 +82,7 @@ impl SmbSink {
 
     /// A new staging name for the entry at `path`.
     pub(super) fn stage(&self, path: &RelPath) -> Result<StagedName<'_>> {
-        self.folders.touch(path);
+        self.directories.touch(path);
         let remote = self.tree.beside(path, &self.names.next(self.tree.name_of(path)))?;
         self.active.lock().insert(remote.clone());
         Ok(StagedName { sink: self, remote })
@@ -92,7 +92,7 @@ impl SmbSink {
     /// replaced; one whose name differs in case alone is not.
     pub(super) async fn publish(&self, from: &str, entry: &Entry, replaces: bool) -> Result<(), Fault> {
         let to = self.tree.remote(&entry.path)?;
-        self.folders.touch(&entry.path);
+        self.directories.touch(&entry.path);
         if replaces {
             self.check_locked(&to).await?;
         }
@@ -159,16 +159,16 @@ impl SmbSink {
             return Ok(());
         }
         let is_there = self.tree.find(path).await?.is_some();
-        if self.folders.is_taken(path) {
+        if self.directories.is_taken(path) {
             return Err(self.taken(path).into());
         }
         if is_there {
             return Ok(());
         }
-        self.folders.guard(path);
-        let cause = "the folder has another entry whose name the server takes for the same one";
+        self.directories.guard(path);
+        let cause = "the directory has another entry whose name the server takes for the same one";
         let error = self.tree.fault(ErrorKind::Unsupported, "make", path, cause);
-        Err(error.with_hint("nothing is removed from this folder; rename one of the two").into())
+        Err(error.with_hint("nothing is removed from this directory; rename one of the two").into())
     }
 
     /// The error of a name that the server takes for another one of the source.
@@ -183,7 +183,7 @@ impl SmbSink {
         warn(&self.notes, entry, &self.options);
         let Some(set) = Wish::of(&self.options.preserve, entry).step(now) else { return Ok(Some(true)) };
         let fault = |fault| self.tree.error("set the metadata of", &entry.path, fault);
-        self.folders.touch(&entry.path);
+        self.directories.touch(&entry.path);
         let chain =
             [ChainStep::open(&self.tree.remote(&entry.path)?, OpenedKind::Any, SET), set, ChainStep::close()];
         match self.tree.run(&chain).await?.all_ok() {
@@ -222,21 +222,21 @@ impl SmbSink {
         if in_the_way {
             remove_at(&self.tree, &remote).await?;
         }
-        self.folders.forget(dir);
+        self.directories.forget(dir);
         match self
             .tree
             .run(&[ChainStep::make(&remote, OpenedKind::Dir, LIST), ChainStep::close()])
             .await?
             .opened()
         {
-            Ok(_) => self.folders.made(dir),
+            Ok(_) => self.directories.made(dir),
             // Another thread or process may have created it meanwhile.
             Err(fault) if fault.is_collision() => {
                 self.check_spelling(dir).await?;
                 if !self.tree.stat(dir).await?.is_dir() {
                     return Err(fault);
                 }
-                self.folders.know(dir);
+                self.directories.know(dir);
             }
             Err(fault) => return Err(fault),
         }
@@ -264,7 +264,7 @@ impl SmbSink {
             }
             Ok(Ok(()))
         })?;
-        made.map_err(|fault| self.tree.error("make the folders above", &root, fault))?;
+        made.map_err(|fault| self.tree.error("make the directories above", &root, fault))?;
         self.based.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -293,11 +293,11 @@ impl SmbSink {
     /// Removes the files that interrupted runs left in directories and that no run can resume: staged files without a
     /// journal, and journals without a staged file.
     pub(super) fn clean(&self, dirs: &BTreeSet<RelPath>) -> Result<()> {
-        let found = self.folders.take_staged(dirs);
+        let found = self.directories.take_staged(dirs);
         if found.is_empty() {
             return Ok(());
         }
-        found.iter().for_each(|path| self.folders.touch(path));
+        found.iter().for_each(|path| self.directories.touch(path));
         let found: HashSet<String> =
             found.iter().map(|path| self.tree.remote(path)).collect::<Result<_>>()?;
         let mut active = self.active.lock().clone();

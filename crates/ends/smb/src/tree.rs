@@ -1,8 +1,8 @@
 //! Names below a root on the share.
 //!
-//! A server takes `A` and `a` for one name. So below the root of a source, haul asks for the name as the directory has it,
-//! and counts an entry of another spelling as missing. At a destination that entry is the one to compare with. Links are
-//! opened as such and never followed.
+//! A server takes `A` and `a` for one name. So below the root of a source, haul asks for the name as the directory has
+//! it, and counts an entry of another spelling as missing. At a destination that entry is the one to compare with.
+//! Links are opened as such and never followed.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use haul_core::{Error, ErrorKind, Place, PlaceRoot, RelPath, Result, Side};
 use haul_ends::folded_names::folded;
 
 use super::attrs::Attrs;
-use super::named::{FolderEntry, parse};
+use super::named::{DirectoryEntry, parse};
 use super::names::{BadName, check_length, from_wire, to_wire};
 use super::reply::{Fault, Replies};
 use super::session::Smb;
@@ -201,7 +201,7 @@ impl Tree {
         let told = parse(&told)?;
         let exact = told.iter().find(|found| found.name == *name).map(|found| found.attrs);
         // A server may also tell an entry whose short name this is.
-        let is_other = |found: &FolderEntry| folded(found.name.as_bytes()) == folded(name.as_bytes());
+        let is_other = |found: &DirectoryEntry| folded(found.name.as_bytes()) == folded(name.as_bytes());
         Ok((exact, exact.is_none() && told.iter().any(is_other)))
     }
 

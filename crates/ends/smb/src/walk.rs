@@ -6,13 +6,13 @@ use haul_core::{Error, ErrorKind, Failure, Result, ScanBatch, ScanOptions};
 use haul_ends::walk::Lister;
 
 use super::entries::entry;
-use super::listing::FolderListing;
-use super::named::FolderEntry;
+use super::listing::DirectoryListing;
+use super::named::DirectoryEntry;
 use super::reply::Fault;
 use super::tree::Tree;
 
 type Walk<'a> = haul_ends::walk::Walk<'a, Tree, ()>;
-type Folder = haul_ends::walk::Folder<()>;
+type Directory = haul_ends::walk::Directory<()>;
 
 /// Walks below the root of `tree`.
 pub(super) fn walk(tree: &Tree, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
@@ -33,10 +33,10 @@ pub(super) fn walk(tree: &Tree, options: &ScanOptions, visit: ScanVisit<'_>) -> 
 }
 
 /// Lists directories side by side, and takes some names of each in turn.
-fn list_all(walk: &Walk<'_>, dirs: &[Folder], batch: &mut ScanBatch) -> Result<()> {
+fn list_all(walk: &Walk<'_>, dirs: &[Directory], batch: &mut ScanBatch) -> Result<()> {
     let mut open = Vec::with_capacity(dirs.len());
     for dir in dirs {
-        open.push((dir, FolderListing::new(walk.tree, &dir.path), walk.forecast.list(dir.path.depth())));
+        open.push((dir, DirectoryListing::new(walk.tree, &dir.path), walk.forecast.list(dir.path.depth())));
     }
     while !open.is_empty() && !walk.is_stopped() {
         let next = walk.tree.smb.all(open, async |(dir, mut listing, count)| {
@@ -57,7 +57,7 @@ fn list_all(walk: &Walk<'_>, dirs: &[Folder], batch: &mut ScanBatch) -> Result<(
                 // A directory may have been removed since it was found.
                 Err(fault) if fault.is_missing() && !dir.path.is_root() => {}
                 Err(fault) => {
-                    let error = walk.tree.error("list the folder", &dir.path, fault);
+                    let error = walk.tree.error("list the directory", &dir.path, fault);
                     batch.errors.push(Failure { path: dir.path.clone(), error });
                 }
             }
@@ -69,8 +69,8 @@ fn list_all(walk: &Walk<'_>, dirs: &[Folder], batch: &mut ScanBatch) -> Result<(
 }
 
 /// Takes the names of a part of a listing.
-fn take(walk: &Walk<'_>, folder: &Folder, names: Vec<FolderEntry>, batch: &mut ScanBatch) {
-    let parent = &folder.path;
+fn take(walk: &Walk<'_>, directory: &Directory, names: Vec<DirectoryEntry>, batch: &mut ScanBatch) {
+    let parent = &directory.path;
     for named in names {
         let name = walk.tree.name_from(&named.name);
         if is_staging_name(&name) {
@@ -90,8 +90,8 @@ fn take(walk: &Walk<'_>, folder: &Folder, names: Vec<FolderEntry>, batch: &mut S
             }
         };
         match entry(walk.tree, &path, &named.attrs) {
-            Ok(entry) => walk.found(folder, entry, || Ok(()), batch),
-            Err(error) => walk.failed(folder, path, error, batch),
+            Ok(entry) => walk.found(directory, entry, || Ok(()), batch),
+            Err(error) => walk.failed(directory, path, error, batch),
         }
     }
 }

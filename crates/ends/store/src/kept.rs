@@ -6,8 +6,8 @@ use haul_object::Object;
 use super::metadata;
 use super::sink_state::SinkState;
 
-/// Compares the recorded metadata of an existing object, or of a folder that may have none. Objects of other programs
-/// have no metadata to compare.
+/// Compares the recorded metadata of an existing object, or of a directory that may have none. Objects of other
+/// programs have no metadata to compare.
 pub(super) fn answer(sink: &SinkState, entry: &Entry, object: Option<&Object>) -> Answer {
     let Some(object) = object.filter(|object| metadata::are_there(object)) else {
         sink.warnings.note("metadata", "none is recorded", &entry.path);

@@ -16,11 +16,13 @@ pub(super) fn link(sink: &SinkState, link: &HardLink) -> Result<Answer> {
     sink.check(entry)?;
     let changes = match client.look(&sink.tree.key(&entry.path))? {
         None => {
-            let folder = match entry.path.parent() {
-                Some(parent) => sink.listings.of(&sink.tree, &parent)?.seen(&sink.tree, &entry.path).folder,
+            let directory = match entry.path.parent() {
+                Some(parent) => {
+                    sink.listings.of(&sink.tree, &parent)?.seen(&sink.tree, &entry.path).directory
+                }
                 None => Err(NotListed),
             };
-            if let Some(left) = offer::no_object(sink, &entry.path, folder)? {
+            if let Some(left) = offer::no_object(sink, &entry.path, directory)? {
                 return Ok(Answer::Left(left));
             }
             Changes::NEW

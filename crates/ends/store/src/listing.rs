@@ -19,13 +19,13 @@ const NOTES: usize = 8;
 
 /// The names in one directory, not below it.
 #[derive(Default)]
-pub(super) struct FolderNames {
+pub(super) struct DirectoryNames {
     /// The page holds all names.
     whole: bool,
     objects: HashMap<String, u64>,
     /// The objects whose metadata the listing includes, until they are taken.
     with_metadata: Mutex<HashMap<String, Object>>,
-    folders: HashSet<String>,
+    directories: HashSet<String>,
     /// There are objects below the directory, or it has an object of its own.
     is_there: bool,
     /// The number of names that it counts as.
@@ -40,22 +40,22 @@ pub(super) struct ListedName {
     /// The length of the object of this name, if there is one.
     pub(super) object: Result<Option<u64>, NotListed>,
     /// Whether there is a directory of this name.
-    pub(super) folder: Result<bool, NotListed>,
+    pub(super) directory: Result<bool, NotListed>,
 }
 
 /// The page ends before the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotListed;
 
-impl FolderNames {
+impl DirectoryNames {
     /// The state of the entry at `path`, which is in this directory, on the page.
     pub(super) fn seen(&self, tree: &Tree, path: &RelPath) -> ListedName {
         let name = tree.encode(path.name());
         let object = self.objects.get(&name).copied();
-        let folder = self.folders.contains(&name);
+        let directory = self.directories.contains(&name);
         ListedName {
             object: if object.is_some() || self.whole { Ok(object) } else { Err(NotListed) },
-            folder: if folder || self.whole { Ok(folder) } else { Err(NotListed) },
+            directory: if directory || self.whole { Ok(directory) } else { Err(NotListed) },
         }
     }
 
@@ -77,7 +77,7 @@ impl FolderNames {
 
 /// The listings by directory. The oldest are dropped, except that of the root.
 #[derive(Default)]
-pub(super) struct FolderListings(Mutex<ListingsState>);
+pub(super) struct DirectoryListings(Mutex<ListingsState>);
 
 #[derive(Default)]
 struct ListingsState {
@@ -88,38 +88,38 @@ struct ListingsState {
 
 /// The names in one directory, once it was listed.
 #[derive(Default)]
-struct ListingSlot(Mutex<Option<Arc<FolderNames>>>);
+struct ListingSlot(Mutex<Option<Arc<DirectoryNames>>>);
 
-impl FolderListings {
-    /// The names in `folder`.
+impl DirectoryListings {
+    /// The names in `directory`.
     ///
     /// # Errors
     /// The error of the listing.
-    pub(super) fn of(&self, tree: &Tree, folder: &RelPath) -> Result<Arc<FolderNames>> {
-        let slot = Arc::clone(self.0.lock().slots.entry(folder.clone()).or_default());
+    pub(super) fn of(&self, tree: &Tree, directory: &RelPath) -> Result<Arc<DirectoryNames>> {
+        let slot = Arc::clone(self.0.lock().slots.entry(directory.clone()).or_default());
         let mut known = slot.0.lock();
         if let Some(page) = &*known {
             return Ok(Arc::clone(page));
         }
-        let page = Arc::new(self.load(tree, folder)?);
+        let page = Arc::new(self.load(tree, directory)?);
         *known = Some(Arc::clone(&page));
-        self.keep(folder, &page);
+        self.keep(directory, &page);
         Ok(page)
     }
 
     /// Lists a directory, unless its parent's listing shows that it does not exist. Only children wait for their
     /// parents, so there is no deadlock.
-    fn load(&self, tree: &Tree, folder: &RelPath) -> Result<FolderNames> {
+    fn load(&self, tree: &Tree, directory: &RelPath) -> Result<DirectoryNames> {
         let mut blocked = false;
-        if let Some(parent) = folder.parent() {
-            let seen = self.of(tree, &parent)?.seen(tree, folder);
+        if let Some(parent) = directory.parent() {
+            let seen = self.of(tree, &parent)?.seen(tree, directory);
             blocked = matches!(seen.object, Ok(Some(_)));
-            if seen.folder == Ok(false) {
+            if seen.directory == Ok(false) {
                 let blocked = AtomicBool::new(blocked);
-                return Ok(FolderNames { whole: true, blocked, ..FolderNames::default() });
+                return Ok(DirectoryNames { whole: true, blocked, ..DirectoryNames::default() });
             }
         }
-        let prefix = tree.folder(folder);
+        let prefix = tree.directory(directory);
         let listed = match tree.client.list(&prefix, true, None) {
             Ok(listed) => listed,
             // There is no such bucket: the first write reports it.
@@ -130,7 +130,7 @@ impl FolderListings {
         let objects = listed.objects.iter().filter(|object| object.key != prefix);
         let with_metadata = listed.objects.iter().filter(|object| object.has_metadata);
         let weigh = |object: &Object| if object.has_metadata { 1 + NOTES } else { 1 };
-        Ok(FolderNames {
+        Ok(DirectoryNames {
             weight: listed.objects.iter().map(weigh).sum::<usize>() + listed.prefixes.len(),
             with_metadata: Mutex::new(
                 with_metadata.map(|object| (name(&object.key), object.clone())).collect(),
@@ -138,16 +138,16 @@ impl FolderListings {
             whole: listed.next.is_none(),
             is_there: !listed.objects.is_empty() || !listed.prefixes.is_empty(),
             objects: objects.map(|object| (name(&object.key), object.len)).collect(),
-            folders: listed.prefixes.iter().map(|key| name(key.trim_end_matches('/'))).collect(),
+            directories: listed.prefixes.iter().map(|key| name(key.trim_end_matches('/'))).collect(),
             blocked: AtomicBool::new(blocked),
         })
     }
 
-    fn keep(&self, folder: &RelPath, page: &FolderNames) {
+    fn keep(&self, directory: &RelPath, page: &DirectoryNames) {
         let mut state = self.0.lock();
         state.names += page.weight;
-        if !folder.is_root() {
-            state.order.push_back(folder.clone());
+        if !directory.is_root() {
+            state.order.push_back(directory.clone());
         }
         while (state.names > MOST.0 || state.order.len() > MOST.1)
             && let Some(oldest) = state.order.pop_front()

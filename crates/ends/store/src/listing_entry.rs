@@ -14,38 +14,38 @@ const EMPTY: &str = "its name ends in an empty component";
 pub(super) struct ListingEntries {
     pub(super) files: Vec<(RelPath, Object)>,
     /// The directories, with their own objects where they have any.
-    pub(super) folders: BTreeMap<RelPath, Option<Object>>,
+    pub(super) directories: BTreeMap<RelPath, Option<Object>>,
     /// Directories that were already reported.
     pub(super) above: Vec<RelPath>,
     pub(super) failures: Vec<Failure>,
 }
 
 impl ListingEntries {
-    /// Adds an object below `folder`, and the directories that its key implies.
-    fn take(&mut self, tree: &Tree, folder: &RelPath, object: Object) {
-        let (name, is_folder) = match object.key.strip_suffix('/') {
+    /// Adds an object below `directory`, and the directories that its key implies.
+    fn take(&mut self, tree: &Tree, directory: &RelPath, object: Object) {
+        let (name, is_directory) = match object.key.strip_suffix('/') {
             Some(name) => (name, true),
             None => (&object.key[..], false),
         };
-        if is_folder && tree.folder(folder) == object.key {
-            self.keep_folder(tree, folder.clone(), object);
+        if is_directory && tree.directory(directory) == object.key {
+            self.keep_directory(tree, directory.clone(), object);
             return;
         }
         let path = match tree.path(name) {
             Ok(path) if !path.is_root() => path,
-            Ok(_) => return self.refuse(tree, folder, &object.key, EMPTY),
-            Err(bad) => return self.refuse(tree, folder, &object.key, &bad.to_string()),
+            Ok(_) => return self.refuse(tree, directory, &object.key, EMPTY),
+            Err(bad) => return self.refuse(tree, directory, &object.key, &bad.to_string()),
         };
         let mut above = path.parent();
-        let is_known = |dir: &RelPath| self.folders.contains_key(dir) || self.above.contains(dir);
+        let is_known = |dir: &RelPath| self.directories.contains_key(dir) || self.above.contains(dir);
         let mut new = Vec::new();
-        while let Some(dir) = above.filter(|dir| dir != folder && !is_known(dir)) {
+        while let Some(dir) = above.filter(|dir| dir != directory && !is_known(dir)) {
             above = dir.parent();
             new.push(dir);
         }
-        self.folders.extend(new.into_iter().map(|dir| (dir, None)));
-        if is_folder {
-            self.keep_folder(tree, path, object);
+        self.directories.extend(new.into_iter().map(|dir| (dir, None)));
+        if is_directory {
+            self.keep_directory(tree, path, object);
         } else {
             self.files.push((path, object));
         }
@@ -53,17 +53,17 @@ impl ListingEntries {
 
     /// The directories that the keys after `key` may be in.
     pub(super) fn above(&self, tree: &Tree, key: &str) -> Vec<RelPath> {
-        let known = self.folders.keys().chain(&self.above);
-        known.filter(|dir| key.starts_with(&tree.folder(dir))).cloned().collect()
+        let known = self.directories.keys().chain(&self.above);
+        known.filter(|dir| key.starts_with(&tree.directory(dir))).cloned().collect()
     }
 
     /// Adds a directory's own object. It must be empty: neither haul nor other tools write content into one.
-    fn keep_folder(&mut self, tree: &Tree, path: RelPath, object: Object) {
+    fn keep_directory(&mut self, tree: &Tree, path: RelPath, object: Object) {
         if object.len > 0 {
-            let cause = "its name ends in a slash, as those of folders do, and it has content";
+            let cause = "its name ends in a slash, as those of directories do, and it has content";
             self.refuse(tree, &path, &object.key, cause);
         }
-        self.folders.insert(path, Some(object));
+        self.directories.insert(path, Some(object));
     }
 
     fn refuse(&mut self, tree: &Tree, local: &RelPath, key: &str, cause: &str) {
@@ -76,16 +76,21 @@ impl ListingEntries {
     }
 
     fn refuse_one(&mut self, tree: &Tree, path: &RelPath, object: &Object) {
-        self.refuse(tree, path, &object.key, "there are objects below it: it would be a file and a folder");
+        self.refuse(
+            tree,
+            path,
+            &object.key,
+            "there are objects below it: it would be a file and a directory",
+        );
     }
 
-    /// Adds a page of the names in `folder`, or of all keys below it. Returns the directories that were listed as
+    /// Adds a page of the names in `directory`, or of all keys below it. Returns the directories that were listed as
     /// common prefixes, and the objects that a later page may show to be directories too: those whose keys are a prefix
     /// of the page's last key.
     pub(super) fn take_page(
         &mut self,
         tree: &Tree,
-        folder: &RelPath,
+        directory: &RelPath,
         page: ListPage,
         mut held: Vec<Object>,
     ) -> (Vec<RelPath>, Vec<Object>) {
@@ -94,37 +99,37 @@ impl ListingEntries {
             page.objects.into_iter().map(|object| (object.key.clone(), Some(object))).collect();
         names.extend(page.prefixes.into_iter().map(|prefix| (prefix, None)));
         names.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let mut folders = Vec::new();
+        let mut directories = Vec::new();
         for (key, object) in names {
             // Keys are sorted: if a key does not begin with the held one, no later key does.
             while let Some(settled) = held.pop_if(|held| !key.starts_with(&held.key)) {
-                self.take(tree, folder, settled);
+                self.take(tree, directory, settled);
             }
             let is_above =
                 |held: &Object| key.strip_prefix(&held.key).is_some_and(|rest| rest.starts_with('/'));
             if let Some(at) = held.iter().position(is_above) {
                 let double = held.remove(at);
-                self.refuse_one(tree, folder, &double);
+                self.refuse_one(tree, directory, &double);
             }
             match object {
-                Some(object) if key.ends_with('/') => self.take(tree, folder, object),
+                Some(object) if key.ends_with('/') => self.take(tree, directory, object),
                 Some(object) => held.push(object),
                 None => {
                     let name = key.strip_suffix('/').unwrap_or(&key);
                     match tree.path(name) {
-                        Ok(path) if !path.is_root() => folders.push(path),
+                        Ok(path) if !path.is_root() => directories.push(path),
                         bad => {
                             let bad = bad.map_or_else(|bad| bad.to_string(), |_| EMPTY.to_owned());
-                            self.refuse(tree, folder, &key, &format!("{bad}; nothing below it is taken"));
+                            self.refuse(tree, directory, &key, &format!("{bad}; nothing below it is taken"));
                         }
                     }
                 }
             }
         }
         if is_last {
-            held.drain(..).for_each(|object| self.take(tree, folder, object));
+            held.drain(..).for_each(|object| self.take(tree, directory, object));
         }
-        (folders, held)
+        (directories, held)
     }
 }
 
@@ -165,14 +170,14 @@ mod tests {
 
     fn names(found: &ListingEntries) -> Vec<String> {
         let files = found.files.iter().map(|(path, _)| path.to_string());
-        let folders = found.folders.keys().map(|path| format!("{path}/"));
-        files.chain(folders).collect()
+        let directories = found.directories.keys().map(|path| format!("{path}/"));
+        files.chain(directories).collect()
     }
 
     #[test]
     fn a_page_of_all_keys_yields_files_directories_and_failures() {
         let (tree, mut found) = (tree(), ListingEntries::default());
-        found.folders.insert(RelPath::root(), None);
+        found.directories.insert(RelPath::root(), None);
         let bad = ["t/.", "t//x", "t/a/\0", "t/a/../x", "t/a//", "t/both", "t/q\u{201b}zz"];
         let good = ["t/", "t/a/b/c", "t/a/f", "t/both!", "t/both/x", "t/e/"];
         let objects = good.into_iter().chain(bad).map(object).collect();
@@ -204,7 +209,7 @@ mod tests {
             ..ListPage::default()
         };
         let mut first = ListingEntries::default();
-        first.folders.insert(root.clone(), None);
+        first.directories.insert(root.clone(), None);
         let (_, held) = first.take_page(&tree, &root, page(&["t/a/b/1", "t/a/c"], true), Vec::new());
         assert_eq!(names(&first), ["a/b/1", "./", "a/", "a/b/"]);
         let above = first.above(&tree, "t/a/c");
@@ -229,15 +234,15 @@ mod tests {
         };
         let mut first = ListingEntries::default();
         let one = page(&["t/", "t/Z", "t/a", "t/a!"], &["t//", "t/B/"], true);
-        let (folders, held) = first.take_page(&tree, &root, one, Vec::new());
-        assert_eq!(folders, [RelPath::new(b"B").unwrap()]);
+        let (directories, held) = first.take_page(&tree, &root, one, Vec::new());
+        assert_eq!(directories, [RelPath::new(b"B").unwrap()]);
         // `a!` may be a directory too, and so may `a`, which is a prefix of it.
         assert_eq!(held.iter().map(|held| &held.key[..]).collect::<Vec<_>>(), ["t/a", "t/a!"]);
         assert_eq!(names(&first), ["Z", "./"]);
         let mut second = ListingEntries::default();
         let two = page(&["t/b"], &["t/a/"], false);
-        let (folders, held) = second.take_page(&tree, &root, two, held);
-        assert_eq!((folders.len(), held.len()), (1, 0));
+        let (directories, held) = second.take_page(&tree, &root, two, held);
+        assert_eq!((directories.len(), held.len()), (1, 0));
         assert_eq!(names(&second), ["a!", "b"]);
         assert_eq!((first.failures.len(), second.failures.len()), (1, 1));
     }

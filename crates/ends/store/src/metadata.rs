@@ -131,20 +131,20 @@ pub(super) fn are_there(object: &Object) -> bool {
 }
 
 /// Whether the recorded mode is that of a directory.
-pub(super) fn is_folder(object: &Object) -> bool {
+pub(super) fn is_directory(object: &Object) -> bool {
     let mode = object.meta("mode").and_then(|text| u32::from_str_radix(text, 8).ok());
     mode.is_some_and(|mode| mode & KIND == 0o040_000)
 }
 
 /// The entry that an object stands for; `digest` is the recorded digest. Missing metadata defaults to that of a plain
-/// file (or directory, if `folder`) of this user, modified when the object was.
-pub(super) fn read(path: &RelPath, object: &Object, folder: bool, digest: Option<&Digest>) -> Entry {
+/// file (or directory, if `directory`) of this user, modified when the object was.
+pub(super) fn read(path: &RelPath, object: &Object, directory: bool, digest: Option<&Digest>) -> Entry {
     let number = |name: &str, radix| object.meta(name).and_then(|text| u64::from_str_radix(text, radix).ok());
     let mode = number("mode", 8).and_then(|mode| u32::try_from(mode).ok());
     let bits = mode.map_or(0, |mode| mode & KIND);
     let device = || number(DEVICE, 10).unwrap_or_default();
     let kind = match bits {
-        _ if folder => EntryKind::Dir,
+        _ if directory => EntryKind::Dir,
         0o120_000 => match object.meta(TARGET).and_then(|text| STANDARD.decode(text).ok()) {
             Some(target) => EntryKind::Symlink(target),
             None => EntryKind::File,
@@ -162,7 +162,7 @@ pub(super) fn read(path: &RelPath, object: &Object, folder: bool, digest: Option
         .or_else(|| modified(&object.modified))
         .unwrap_or_default();
     let id = |name, mine: u32| number(name, 10).and_then(|id| u32::try_from(id).ok()).unwrap_or(mine);
-    let plain = if folder { PLAIN.1 } else { PLAIN.0 };
+    let plain = if directory { PLAIN.1 } else { PLAIN.0 };
     let (dev, ino, nlink) = identity(object, &kind, digest);
     Entry {
         path: path.clone(),
@@ -300,8 +300,8 @@ mod tests {
     use super::*;
 
     /// With the recorded digest.
-    fn read_recorded(path: &RelPath, object: &Object, folder: bool) -> Entry {
-        read(path, object, folder, digest(object).as_ref())
+    fn read_recorded(path: &RelPath, object: &Object, directory: bool) -> Entry {
+        read(path, object, directory, digest(object).as_ref())
     }
 
     fn entry(kind: EntryKind) -> Entry {

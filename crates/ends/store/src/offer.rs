@@ -30,33 +30,33 @@ pub(super) fn offer(sink: &SinkState, offer: &Offer) -> Result<Answer> {
             page.seen(&sink.tree, path)
         }
         None if entry.is_dir() => {
-            let folder = sink.listings.of(&sink.tree, path)?.is_there();
-            ListedName { object: Err(NotListed), folder: Ok(folder) }
+            let directory = sink.listings.of(&sink.tree, path)?.is_there();
+            ListedName { object: Err(NotListed), directory: Ok(directory) }
         }
-        None => ListedName { object: Err(NotListed), folder: Err(NotListed) },
+        None => ListedName { object: Err(NotListed), directory: Err(NotListed) },
     };
     if sink.options.ignore_existing && is_below_object(sink, entry)? {
         return Ok(Answer::Left(SkipReason::Exists));
     }
-    if entry.is_dir() { folder(sink, entry, seen) } else { file(sink, offer, seen, with_metadata) }
+    if entry.is_dir() { directory(sink, entry, seen) } else { file(sink, offer, seen, with_metadata) }
 }
 
 /// Whether a path above the entry is an object and not a directory.
 fn is_below_object(sink: &SinkState, entry: &Entry) -> Result<bool> {
     let mut above = entry.path.parent();
-    while let Some(folder) = above.filter(|folder| !folder.is_root()) {
-        above = folder.parent();
+    while let Some(directory) = above.filter(|directory| !directory.is_root()) {
+        above = directory.parent();
         let Some(parent) = &above else { break };
-        let seen = sink.listings.of(&sink.tree, parent)?.seen(&sink.tree, &folder);
-        if matches!(seen.object, Ok(Some(_))) && seen.folder != Ok(true) {
+        let seen = sink.listings.of(&sink.tree, parent)?.seen(&sink.tree, &directory);
+        if matches!(seen.object, Ok(Some(_))) && seen.directory != Ok(true) {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn folder(sink: &SinkState, entry: &Entry, seen: ListedName) -> Result<Answer> {
-    let key = sink.tree.folder(&entry.path);
+fn directory(sink: &SinkState, entry: &Entry, seen: ListedName) -> Result<Answer> {
+    let key = sink.tree.directory(&entry.path);
     if key.is_empty() {
         let preserve = &sink.options.preserve;
         if preserve.owner || preserve.group || preserve.perms || preserve.has_times(&entry.kind) {
@@ -75,17 +75,17 @@ fn folder(sink: &SinkState, entry: &Entry, seen: ListedName) -> Result<Answer> {
     if in_the_way && sink.options.ignore_existing {
         return Ok(Answer::Left(SkipReason::Exists));
     }
-    let own = if seen.folder == Ok(false) { None } else { sink.tree.look_folder(&entry.path)? };
+    let own = if seen.directory == Ok(false) { None } else { sink.tree.look_directory(&entry.path)? };
     if own.as_ref().is_some_and(|object| metadata::is_same(object, entry, &sink.options.preserve))
         && !in_the_way
     {
         return Ok(Answer::Same);
     }
-    let exists = own.is_some() || seen.folder == Ok(true);
+    let exists = own.is_some() || seen.directory == Ok(true);
     if sink.options.compare == Compare::Metadata && exists && !in_the_way {
         return Ok(kept::answer(sink, entry, own.as_ref()));
     }
-    let is_new = own.is_none() && seen.folder != Ok(true);
+    let is_new = own.is_none() && seen.directory != Ok(true);
     if is_new && !in_the_way && sink.options.existing {
         return Ok(Answer::Left(SkipReason::Missing));
     }
@@ -93,7 +93,7 @@ fn folder(sink: &SinkState, entry: &Entry, seen: ListedName) -> Result<Answer> {
         if in_the_way {
             remove(sink, &[sink.tree.key(&entry.path)])?;
         }
-        write_folder(sink, entry, &key, own.as_ref())?;
+        write_directory(sink, entry, &key, own.as_ref())?;
     }
     let differing = |object| metadata::changes(object, entry, &sink.options.preserve);
     Ok(if in_the_way {
@@ -122,7 +122,7 @@ fn file(sink: &SinkState, offer: &Offer, seen: ListedName, with_metadata: Option
     };
     let changes = match now {
         None => {
-            if let Some(left) = no_object(sink, &entry.path, seen.folder)? {
+            if let Some(left) = no_object(sink, &entry.path, seen.directory)? {
                 return Ok(Answer::Left(left));
             }
             Changes::NEW
@@ -159,26 +159,26 @@ fn file(sink: &SinkState, offer: &Offer, seen: ListedName, with_metadata: Option
     Ok(Answer::Made(changes))
 }
 
-/// Clears the way where there is no object: a directory of this name has to be empty. `folder` says whether there is
+/// Clears the way where there is no object: a directory of this name has to be empty. `directory` says whether there is
 /// one, if the listing shows it. Returns why nothing is to be created, if so.
 pub(super) fn no_object(
     sink: &SinkState,
     path: &RelPath,
-    folder: std::result::Result<bool, NotListed>,
+    directory: std::result::Result<bool, NotListed>,
 ) -> Result<Option<SkipReason>> {
     let options = &sink.options;
-    let is_folder = match folder {
-        Ok(is_folder) => is_folder,
+    let is_directory = match directory {
+        Ok(is_directory) => is_directory,
         Err(NotListed) => below(sink, path, false)?,
     };
-    if is_folder && options.ignore_existing {
+    if is_directory && options.ignore_existing {
         return Ok(Some(SkipReason::Exists));
     }
-    if options.existing && !is_folder && !sink.cleared.has(path) {
+    if options.existing && !is_directory && !sink.cleared.has(path) {
         return Ok(Some(SkipReason::Missing));
     }
-    if is_folder {
-        clear_folder(sink, path)?;
+    if is_directory {
+        clear_directory(sink, path)?;
     }
     Ok(None)
 }
@@ -259,27 +259,27 @@ pub(super) fn changes(
 
 /// Whether there are objects below the name; with `inside`, not counting the directory's own.
 fn below(sink: &SinkState, path: &RelPath, inside: bool) -> Result<bool> {
-    let folder = sink.tree.folder(path);
-    let found = match sink.tree.below_prefix(&folder) {
+    let directory = sink.tree.directory(path);
+    let found = match sink.tree.below_prefix(&directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         found => found?,
     };
-    let own = [&sidecar::key_of(&folder), &folder];
+    let own = [&sidecar::key_of(&directory), &directory];
     Ok(found.is_some_and(|page| {
         page.next.is_some() || !inside || page.objects.iter().any(|object| !own.contains(&&object.key))
     }))
 }
 
 /// Removes an empty directory that is in the way; fails if it is not empty.
-fn clear_folder(sink: &SinkState, path: &RelPath) -> Result<()> {
+fn clear_directory(sink: &SinkState, path: &RelPath) -> Result<()> {
     if below(sink, path, true)? {
         return Err(Error::not_empty(sink.tree.side).on(sink.tree.shown(path)));
     }
     if sink.options.dry_run {
         Ok(())
     } else {
-        let folder = sink.tree.folder(path);
-        remove(sink, &[sidecar::key_of(&folder), folder])?;
+        let directory = sink.tree.directory(path);
+        remove(sink, &[sidecar::key_of(&directory), directory])?;
         sink.cleared.add(&sink.options, path);
         Ok(())
     }
@@ -290,14 +290,14 @@ fn remove(sink: &SinkState, keys: &[String]) -> Result<()> {
 }
 
 /// Writes a directory's own object. The first one shows whether the store keeps metadata with such objects.
-fn write_folder(sink: &SinkState, entry: &Entry, key: &str, there: Option<&Object>) -> Result<()> {
+fn write_directory(sink: &SinkState, entry: &Entry, key: &str, there: Option<&Object>) -> Result<()> {
     let nothing = || Payload::from_bytes(Vec::new());
     write(sink, entry, key, &nothing(), there)?;
-    let keeps = match sink.keeps_folders.get() {
+    let keeps = match sink.keeps_directories.get() {
         Some(keeps) => *keeps,
         None => {
             let keeps = sink.tree.client.look(key)?.is_some_and(|object| metadata::are_there(&object));
-            *sink.keeps_folders.get_or_init(|| keeps)
+            *sink.keeps_directories.get_or_init(|| keeps)
         }
     };
     if keeps { Ok(()) } else { write(sink, entry, &sidecar::key_of(key), &nothing(), there) }

@@ -15,7 +15,7 @@ struct Doomed {
     /// Of a file, and of a name that may be a directory or not.
     objects: Vec<String>,
     /// Whether the listing shows a directory of this name.
-    is_folder: bool,
+    is_directory: bool,
     /// Whether the listing shows an object of this name.
     is_object: bool,
 }
@@ -28,25 +28,29 @@ pub(super) fn remove(sink: &SinkState, paths: &[RelPath]) -> Result<Vec<Result<(
     let objects: Vec<String> = doomed.iter().flatten().flat_map(|one| one.objects.clone()).collect();
     let mut left = remove_keys(sink, &objects)?;
     let mut removed: Vec<Result<()>> = Vec::with_capacity(paths.len());
-    let mut folders = Vec::new();
+    let mut directories = Vec::new();
     for (at, one) in doomed.iter().enumerate() {
         removed.push(one.as_ref().map_err(Clone::clone).and_then(|one| gone(&mut left, &one.objects)));
         if let Ok(one) = one
-            && one.is_folder
+            && one.is_directory
             && removed[at].is_ok()
         {
-            folders.push((at, one));
+            directories.push((at, one));
         }
     }
-    remove_folders(sink, &folders, &mut removed)?;
+    remove_directories(sink, &directories, &mut removed)?;
     Ok(removed)
 }
 
 /// Removes the directories that are empty or hold only others that are. Each has the number of its answer.
-fn remove_folders(sink: &SinkState, folders: &[(usize, &Doomed)], removed: &mut [Result<()>]) -> Result<()> {
+fn remove_directories(
+    sink: &SinkState,
+    directories: &[(usize, &Doomed)],
+    removed: &mut [Result<()>],
+) -> Result<()> {
     let not_empty = |one: &Doomed| {
         // The name was that of the object, which is gone.
-        let cause = "the folder is not empty";
+        let cause = "the directory is not empty";
         if one.is_object {
             Ok(())
         } else {
@@ -54,8 +58,8 @@ fn remove_folders(sink: &SinkState, folders: &[(usize, &Doomed)], removed: &mut 
         }
     };
     let mut levels: BTreeMap<Reverse<usize>, Vec<&(usize, &Doomed)>> = BTreeMap::new();
-    for folder in folders {
-        levels.entry(Reverse(folder.1.path.components().count())).or_default().push(folder);
+    for directory in directories {
+        levels.entry(Reverse(directory.1.path.components().count())).or_default().push(directory);
     }
     let (mut empty, mut keys) = (Vec::new(), HashSet::new());
     for level in levels.into_values() {
@@ -65,7 +69,7 @@ fn remove_folders(sink: &SinkState, folders: &[(usize, &Doomed)], removed: &mut 
                 Err(error) => removed[*at] = Err(error),
                 Ok(false) => removed[*at] = not_empty(one),
                 Ok(true) => {
-                    keys.extend(folder_keys(sink, &one.path));
+                    keys.extend(directory_keys(sink, &one.path));
                     empty.push((*at, *one));
                 }
             }
@@ -75,7 +79,7 @@ fn remove_folders(sink: &SinkState, folders: &[(usize, &Doomed)], removed: &mut 
     let mut stays: Vec<&RelPath> = Vec::new();
     // Innermost first.
     for (at, one) in empty {
-        removed[at] = gone(&mut left, &folder_keys(sink, &one.path));
+        removed[at] = gone(&mut left, &directory_keys(sink, &one.path));
         if removed[at].is_ok() && stays.iter().any(|inner| is_below(inner, &one.path)) {
             removed[at] = not_empty(one);
         }
@@ -86,14 +90,14 @@ fn remove_folders(sink: &SinkState, folders: &[(usize, &Doomed)], removed: &mut 
     Ok(())
 }
 
-fn is_below(path: &RelPath, folder: &RelPath) -> bool {
-    let rest = path.as_bytes().strip_prefix(folder.as_bytes());
-    folder.is_root() || rest.is_some_and(|rest| rest.first() == Some(&b'/'))
+fn is_below(path: &RelPath, directory: &RelPath) -> bool {
+    let rest = path.as_bytes().strip_prefix(directory.as_bytes());
+    directory.is_root() || rest.is_some_and(|rest| rest.first() == Some(&b'/'))
 }
 
 /// Whether there is nothing below a directory but its own objects and those of `keys`.
 fn is_empty_but_for(sink: &SinkState, path: &RelPath, keys: &HashSet<String>) -> Result<bool> {
-    let own = folder_keys(sink, path);
+    let own = directory_keys(sink, path);
     let mut token = None;
     loop {
         let page = sink.tree.client.list(&own[1], false, token.as_deref())?;
@@ -112,15 +116,15 @@ fn look(sink: &SinkState, path: &RelPath) -> Result<Doomed> {
     let key = sink.tree.key(path);
     let Some(parent) = path.parent() else {
         // A whole bucket has no object of its own.
-        let is_folder = !key.is_empty();
-        let objects = if is_folder { vec![key] } else { Vec::new() };
-        return Ok(Doomed { path: path.clone(), objects, is_folder, is_object: false });
+        let is_directory = !key.is_empty();
+        let objects = if is_directory { vec![key] } else { Vec::new() };
+        return Ok(Doomed { path: path.clone(), objects, is_directory, is_object: false });
     };
     let page = sink.listings.of(&sink.tree, &parent)?;
     let seen = page.seen(&sink.tree, path);
     let mut objects = Vec::new();
-    if seen.folder == Err(NotListed) {
-        objects.extend(folder_keys(sink, path));
+    if seen.directory == Err(NotListed) {
+        objects.extend(directory_keys(sink, path));
     }
     if seen.object != Ok(None) {
         objects.push(key.clone());
@@ -131,13 +135,13 @@ fn look(sink: &SinkState, path: &RelPath) -> Result<Doomed> {
         objects.push(sidecar::key_of(&key));
     }
     let is_object = matches!(seen.object, Ok(Some(_)));
-    Ok(Doomed { path: path.clone(), objects, is_folder: seen.folder == Ok(true), is_object })
+    Ok(Doomed { path: path.clone(), objects, is_directory: seen.directory == Ok(true), is_object })
 }
 
 /// The keys of a directory's own objects.
-fn folder_keys(sink: &SinkState, path: &RelPath) -> [String; 2] {
-    let folder = sink.tree.folder(path);
-    [sidecar::key_of(&folder), folder]
+fn directory_keys(sink: &SinkState, path: &RelPath) -> [String; 2] {
+    let directory = sink.tree.directory(path);
+    [sidecar::key_of(&directory), directory]
 }
 
 /// Removes objects. Returns those that stay, and why.

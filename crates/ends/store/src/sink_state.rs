@@ -9,7 +9,7 @@ use haul_ends::thread_pool::ThreadPool;
 use haul_object::{Object, PutOptions};
 
 use super::large_copies::LargeCopies;
-use super::listing::FolderListings;
+use super::listing::DirectoryListings;
 use super::metadata::ObjectMetadata;
 use super::open_uploads::OpenUploads;
 use super::request_threads::threads;
@@ -25,8 +25,8 @@ pub(super) struct SinkState {
     /// The options that objects are written with.
     pub(super) stored: PutOptions,
     /// Whether the store keeps metadata with the objects of directories, once this was seen.
-    pub(super) keeps_folders: OnceLock<bool>,
-    pub(super) listings: FolderListings,
+    pub(super) keeps_directories: OnceLock<bool>,
+    pub(super) listings: DirectoryListings,
     pub(super) cleared: ClearedPaths,
     pub(super) warnings: MetadataWarnings,
     pub(super) uploads: OpenUploads,
@@ -56,8 +56,8 @@ impl SinkState {
             options,
             from,
             stored,
-            keeps_folders: OnceLock::new(),
-            listings: FolderListings::default(),
+            keeps_directories: OnceLock::new(),
+            listings: DirectoryListings::default(),
             cleared: ClearedPaths::default(),
             warnings: MetadataWarnings::default(),
             uploads: OpenUploads::default(),

@@ -37,7 +37,7 @@ impl Source for ObjectSource {
         Ok(match self.state.at_root()? {
             RootKind::Nothing => None,
             RootKind::Object => self.state.ask(&root)?.map(|cached| cached.entry.clone()),
-            RootKind::Folder => self.state.ask_folder(&root)?.map(|cached| cached.entry.clone()),
+            RootKind::Directory => self.state.ask_directory(&root)?.map(|cached| cached.entry.clone()),
         })
     }
 

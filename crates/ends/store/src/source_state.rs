@@ -86,19 +86,19 @@ impl SourceState {
         let object = if key.is_empty() { None } else { self.tree.client.look(&key)? };
         match object {
             Some(object) => self.learn(path, object, false).map(Some),
-            None => self.ask_folder(path),
+            None => self.ask_directory(path),
         }
     }
 
     /// Asks the store for the directory at `path` and caches it.
-    pub(super) fn ask_folder(&self, path: &RelPath) -> Result<Option<Arc<CachedObject>>> {
-        let folder = self.tree.folder(path);
-        let own = self.tree.look_folder(path)?;
+    pub(super) fn ask_directory(&self, path: &RelPath) -> Result<Option<Arc<CachedObject>>> {
+        let directory = self.tree.directory(path);
+        let own = self.tree.look_directory(path)?;
         if let Some(own) = own.as_ref().filter(|own| metadata::are_there(own)) {
             return self.learn(path, own.clone(), true).map(Some);
         }
-        let found = self.tree.below_prefix(&folder)?;
-        if found.is_none() && !folder.is_empty() {
+        let found = self.tree.below_prefix(&directory)?;
+        if found.is_none() && !directory.is_empty() {
             return Ok(None);
         }
         let first = found.as_ref().and_then(|page| page.objects.first());
@@ -110,8 +110,8 @@ impl SourceState {
     ///
     /// # Errors
     /// The error of the failed request.
-    pub(super) fn learn(&self, path: &RelPath, object: Object, folder: bool) -> Result<Arc<CachedObject>> {
-        self.learn_with(path, object, folder, None)
+    pub(super) fn learn(&self, path: &RelPath, object: Object, directory: bool) -> Result<Arc<CachedObject>> {
+        self.learn_with(path, object, directory, None)
     }
 
     /// Asks for a listed object that is not a directory, and caches it; `None` if it is gone.
@@ -128,15 +128,15 @@ impl SourceState {
         &self,
         path: &RelPath,
         mut object: Object,
-        folder: bool,
+        directory: bool,
         content: Option<PrefetchedContent>,
     ) -> Result<Arc<CachedObject>> {
-        let digest = if !folder && metadata::is_of_several_names(&object) {
+        let digest = if !directory && metadata::is_of_several_names(&object) {
             self.tree.recorded(&object)?
         } else {
             metadata::digest(&object)
         };
-        let entry = metadata::read(path, &object, folder, digest.as_ref());
+        let entry = metadata::read(path, &object, directory, digest.as_ref());
         object.metadata = Vec::new();
         let content = content.filter(|_| entry.is_file());
         let cached = Arc::new(CachedObject { object, entry, digest, content });

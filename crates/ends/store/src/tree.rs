@@ -16,7 +16,7 @@ pub(super) struct Tree {
     /// The key of the root, without a slash at its end; empty for the whole bucket.
     root: String,
     /// The user wrote the location with a slash at its end.
-    is_folder: bool,
+    is_directory: bool,
 }
 
 /// The kind of the root.
@@ -24,7 +24,7 @@ pub(super) struct Tree {
 pub(super) enum RootKind {
     Nothing,
     Object,
-    Folder,
+    Directory,
 }
 
 impl Tree {
@@ -39,15 +39,15 @@ impl Tree {
         })?;
         let key = path.strip_suffix('/').unwrap_or(path);
         let mut tree =
-            Self { client, side, root: key.to_owned(), is_folder: path.is_empty() || path.ends_with('/') };
+            Self { client, side, root: key.to_owned(), is_directory: path.is_empty() || path.ends_with('/') };
         let kind = tree.client.kind();
         let inside = |name: &[u8]| join(key, &encode(kind, name));
         match &place.root {
             PlaceRoot::Exactly => {}
-            PlaceRoot::Inside(name) => (tree.root, tree.is_folder) = (inside(name), false),
+            PlaceRoot::Inside(name) => (tree.root, tree.is_directory) = (inside(name), false),
             PlaceRoot::InsideIfDir(name) => {
-                if tree.is_folder || tree.has_below()? {
-                    (tree.root, tree.is_folder) = (inside(name), false);
+                if tree.is_directory || tree.has_below()? {
+                    (tree.root, tree.is_directory) = (inside(name), false);
                 }
             }
         }
@@ -56,12 +56,17 @@ impl Tree {
 
     /// The same root, with errors attributed to `side`.
     pub(super) fn again(&self, side: Side) -> Self {
-        Self { client: Arc::clone(&self.client), side, root: self.root.clone(), is_folder: self.is_folder }
+        Self {
+            client: Arc::clone(&self.client),
+            side,
+            root: self.root.clone(),
+            is_directory: self.is_directory,
+        }
     }
 
     /// The whole bucket.
     pub(super) fn top(&self) -> Self {
-        Self { root: String::new(), is_folder: true, ..self.again(self.side) }
+        Self { root: String::new(), is_directory: true, ..self.again(self.side) }
     }
 
     /// The key of the root as an absolute path.
@@ -72,12 +77,12 @@ impl Tree {
     /// Looks up the kind of the root.
     pub(super) fn at_root(&self) -> Result<RootKind> {
         if self.root.is_empty() {
-            return Ok(RootKind::Folder);
+            return Ok(RootKind::Directory);
         }
-        if !self.is_folder && self.client.look(&self.root)?.is_some() {
+        if !self.is_directory && self.client.look(&self.root)?.is_some() {
             return Ok(RootKind::Object);
         }
-        Ok(if self.has_below()? { RootKind::Folder } else { RootKind::Nothing })
+        Ok(if self.has_below()? { RootKind::Directory } else { RootKind::Nothing })
     }
 
     /// Whether there is a directory at the root: a key that continues after a slash.
@@ -111,7 +116,7 @@ impl Tree {
     }
 
     /// The prefix of the keys below the directory at `path`, which is also the key of its own object.
-    pub(super) fn folder(&self, path: &RelPath) -> String {
+    pub(super) fn directory(&self, path: &RelPath) -> String {
         let mut key = self.key(path);
         if !key.is_empty() {
             key.push('/');
@@ -124,8 +129,8 @@ impl Tree {
     ///
     /// # Errors
     /// The error of the failed request.
-    pub(super) fn look_folder(&self, path: &RelPath) -> Result<Option<Object>> {
-        let key = self.folder(path);
+    pub(super) fn look_directory(&self, path: &RelPath) -> Result<Option<Object>> {
+        let key = self.directory(path);
         if key.is_empty() {
             return Ok(None);
         }
@@ -133,7 +138,7 @@ impl Tree {
         if metadata::are_there(&own) {
             return Ok(Some(own));
         }
-        let beside = self.client.look(&sidecar::key_of(&key))?.filter(metadata::is_folder);
+        let beside = self.client.look(&sidecar::key_of(&key))?.filter(metadata::is_directory);
         Ok(Some(beside.unwrap_or(own)))
     }
 
@@ -148,7 +153,7 @@ impl Tree {
         }
     }
 
-    /// Decodes the path of a key that begins with [`Tree::folder`] of the root.
+    /// Decodes the path of a key that begins with [`Tree::directory`] of the root.
     pub(super) fn path(&self, key: &str) -> std::result::Result<RelPath, BadKey> {
         let skip = if self.root.is_empty() { 0 } else { self.root.len() + 1 };
         decode(self.client.kind(), key.get(skip..).unwrap_or_default())

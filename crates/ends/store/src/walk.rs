@@ -40,12 +40,12 @@ struct Walk<'a> {
 /// A listing to be made.
 enum ListingWork {
     /// A directory with everything below it, and the filter rules of its parent.
-    Folder(RelPath, DirRules),
+    Directory(RelPath, DirRules),
     /// The names in a directory, from a page on.
-    Names { folder: RelPath, rules: DirRules, next: Option<String>, held: Vec<Object> },
+    Names { directory: RelPath, rules: DirRules, next: Option<String>, held: Vec<Object> },
     /// All keys below a directory, from a page on. `above` are the directories, already reported, that its first key
     /// may be in.
-    Keys { folder: RelPath, next: String, held: Vec<Object>, above: Vec<RelPath> },
+    Keys { directory: RelPath, next: String, held: Vec<Object>, above: Vec<RelPath> },
 }
 
 /// Walks below the root of `source`.
@@ -79,16 +79,16 @@ impl Walk<'_> {
         let mut batch = ScanBatch::default();
         if self.options.starts.is_empty() {
             match self.source.at_root()? {
-                RootKind::Folder if self.options.lists(&RelPath::root()) => {
-                    self.work.add([ListingWork::Folder(RelPath::root(), self.top.clone())]);
+                RootKind::Directory if self.options.lists(&RelPath::root()) => {
+                    self.work.add([ListingWork::Directory(RelPath::root(), self.top.clone())]);
                 }
-                RootKind::Folder | RootKind::Object => self.start(&RelPath::root(), &mut batch)?,
+                RootKind::Directory | RootKind::Object => self.start(&RelPath::root(), &mut batch)?,
                 RootKind::Nothing => self.missing(&RelPath::root(), &mut batch),
             }
             return Ok(batch);
         }
         let above = self.options.above_starts();
-        for found in self.source.look.each(&above, |path| self.source.ask_folder(path)) {
+        for found in self.source.look.each(&above, |path| self.source.ask_directory(path)) {
             batch.entries.extend(found.ok().flatten().map(|cached| cached.entry.clone()));
         }
         let starts: BTreeSet<&RelPath> = self.options.starts.iter().collect();
@@ -111,7 +111,7 @@ impl Walk<'_> {
                     return Ok(());
                 }
                 if is_dir && options.lists(path) {
-                    self.work.add([ListingWork::Folder(path.clone(), rules)]);
+                    self.work.add([ListingWork::Directory(path.clone(), rules)]);
                 } else {
                     batch.entries.push(cached.entry.clone());
                 }
@@ -131,93 +131,106 @@ impl Walk<'_> {
     fn run(&self) {
         while let Some(work) = self.work.take(|_| 1, || ()) {
             self.work.done(work.into_iter().try_for_each(|work| match work {
-                ListingWork::Folder(folder, above) => self.folder(folder, &above),
-                ListingWork::Names { folder, rules, next, held } => {
-                    self.names(&folder, &rules, next.as_deref(), held)
+                ListingWork::Directory(directory, above) => self.directory(directory, &above),
+                ListingWork::Names { directory, rules, next, held } => {
+                    self.names(&directory, &rules, next.as_deref(), held)
                 }
-                ListingWork::Keys { folder, next, held, above } => {
-                    let page = self.tree().client.list(&self.tree().folder(&folder), false, Some(&next))?;
-                    self.keys(&folder, page, held, above)
+                ListingWork::Keys { directory, next, held, above } => {
+                    let page =
+                        self.tree().client.list(&self.tree().directory(&directory), false, Some(&next))?;
+                    self.keys(&directory, page, held, above)
                 }
             }));
         }
     }
 
     /// Lists a directory and everything below it; its names first, if the first page shows large subtrees.
-    fn folder(&self, folder: RelPath, above: &DirRules) -> Result<()> {
-        let rules = match rules::enter(self.source, &self.filter, above, &folder) {
+    fn directory(&self, directory: RelPath, above: &DirRules) -> Result<()> {
+        let rules = match rules::enter(self.source, &self.filter, above, &directory) {
             Ok(rules) => rules,
             Err(error) if matches!(error.kind(), ErrorKind::Usage | ErrorKind::Unreachable) => {
                 return Err(error);
             }
             Err(error) => {
-                let errors = vec![Failure { path: folder, error }];
+                let errors = vec![Failure { path: directory, error }];
                 self.hand_over(ScanBatch { errors, ..ScanBatch::default() });
                 return Ok(());
             }
         };
         if self.options.max_depth.is_some() || self.options.rules.are_in_tree() {
-            return self.names(&folder, &rules, None, Vec::new());
+            return self.names(&directory, &rules, None, Vec::new());
         }
-        let prefix = self.tree().folder(&folder);
+        let prefix = self.tree().directory(&directory);
         let page = self.tree().client.list(&prefix, false, None)?;
         // With filter rules, large excluded subtrees need not be listed.
         if page.next.is_some() && (!self.options.rules.is_empty() || names_in(&page, &prefix) < THREADS) {
-            return self.names(&folder, &rules, None, Vec::new());
+            return self.names(&directory, &rules, None, Vec::new());
         }
-        self.keys(&folder, page, Vec::new(), Vec::new())
+        self.keys(&directory, page, Vec::new(), Vec::new())
     }
 
     /// Handles a page of all keys below a directory. `held` are objects that may turn out to be directories too.
-    fn keys(&self, folder: &RelPath, page: ListPage, held: Vec<Object>, above: Vec<RelPath>) -> Result<()> {
+    fn keys(
+        &self,
+        directory: &RelPath,
+        page: ListPage,
+        held: Vec<Object>,
+        above: Vec<RelPath>,
+    ) -> Result<()> {
         let first = implied(page.objects.first());
         let mut found = ListingEntries::default();
         if above.is_empty() {
-            found.folders.insert(folder.clone(), None);
+            found.directories.insert(directory.clone(), None);
         }
         found.above = above;
         let (next, last) = (page.next.clone(), page.objects.last().map(|object| object.key.clone()));
-        let (_, held) = found.take_page(self.tree(), folder, page, held);
+        let (_, held) = found.take_page(self.tree(), directory, page, held);
         if let Some(next) = next {
             let above = found.above(self.tree(), &last.unwrap_or_default());
-            self.work.add([ListingWork::Keys { folder: folder.clone(), next, held, above }]);
+            self.work.add([ListingWork::Keys { directory: directory.clone(), next, held, above }]);
         }
-        self.report(folder, &self.top, found, &first)
+        self.report(directory, &self.top, found, &first)
     }
 
     /// Handles a page of the names in a directory. `held` are objects that may turn out to be directories too.
-    fn names(&self, folder: &RelPath, rules: &DirRules, next: Option<&str>, held: Vec<Object>) -> Result<()> {
-        let prefix = self.tree().folder(folder);
+    fn names(
+        &self,
+        directory: &RelPath,
+        rules: &DirRules,
+        next: Option<&str>,
+        held: Vec<Object>,
+    ) -> Result<()> {
+        let prefix = self.tree().directory(directory);
         let page = self.tree().client.list(&prefix, true, next)?;
         let first = implied(page.objects.first());
         let mut found = ListingEntries::default();
         if next.is_none() {
-            found.folders.insert(folder.clone(), None);
+            found.directories.insert(directory.clone(), None);
         }
         let after = page.next.clone();
-        let (folders, held) = found.take_page(self.tree(), folder, page, held);
+        let (directories, held) = found.take_page(self.tree(), directory, page, held);
         let mut batch = ScanBatch::default();
         let (options, filter) = (self.options, &self.filter);
         let kept =
-            folders.into_iter().filter(|path| !batch.excludes_path(options, filter, rules, path, true));
-        let folders: Vec<_> = kept.collect();
+            directories.into_iter().filter(|path| !batch.excludes_path(options, filter, rules, path, true));
+        let directories: Vec<_> = kept.collect();
         self.hand_over(batch);
-        let (folders, unlisted): (Vec<_>, Vec<_>) =
-            folders.into_iter().partition(|folder| self.options.lists(folder));
-        found.folders.extend(unlisted.into_iter().map(|folder| (folder, None)));
+        let (directories, unlisted): (Vec<_>, Vec<_>) =
+            directories.into_iter().partition(|directory| self.options.lists(directory));
+        found.directories.extend(unlisted.into_iter().map(|directory| (directory, None)));
         // The rest of the listing is queued below this page's subdirectories: they go first, which keeps the queue
         // short.
         let rest = after.map(|next| {
-            let (folder, rules) = (folder.clone(), rules.clone());
-            ListingWork::Names { folder, rules, next: Some(next), held }
+            let (directory, rules) = (directory.clone(), rules.clone());
+            ListingWork::Names { directory, rules, next: Some(next), held }
         });
-        let folders = folders.into_iter().map(|path| ListingWork::Folder(path, rules.clone()));
-        self.work.add(rest.into_iter().chain(folders));
-        self.report(folder, rules, found, &first)
+        let directories = directories.into_iter().map(|path| ListingWork::Directory(path, rules.clone()));
+        self.work.add(rest.into_iter().chain(directories));
+        self.report(directory, rules, found, &first)
     }
 
-    /// Reports the entries of a page, except those that `rules` exclude. `listed` is the directory that was listed, which
-    /// is not excluded. `first` supplies the time of directories without an object.
+    /// Reports the entries of a page, except those that `rules` exclude. `listed` is the directory that was listed,
+    /// which is not excluded. `first` supplies the time of directories without an object.
     fn report(
         &self,
         listed: &RelPath,
@@ -229,17 +242,17 @@ impl Walk<'_> {
         let mut batch = ScanBatch { errors: found.failures, ..ScanBatch::default() };
         let mut left_out: HashSet<RelPath> = HashSet::new();
         // The map is sorted: a directory comes before its content.
-        let mut folders = Vec::new();
-        for (path, object) in found.folders {
+        let mut directories = Vec::new();
+        for (path, object) in found.directories {
             if path.parent().is_some_and(|parent| left_out.contains(&parent))
                 || path != *listed && batch.excludes_path(options, filter, rules, &path, true)
             {
                 left_out.insert(path);
             } else {
-                folders.push((path, object, true));
+                directories.push((path, object, true));
             }
         }
-        let mut all = folders;
+        let mut all = directories;
         for (path, object) in found.files {
             if path.parent().is_some_and(|parent| left_out.contains(&parent)) {
                 continue;
@@ -253,7 +266,7 @@ impl Walk<'_> {
             let looked_up = self
                 .source
                 .look
-                .each(some, |(path, object, folder)| self.entry(path, object.as_ref(), *folder, first));
+                .each(some, |(path, object, directory)| self.entry(path, object.as_ref(), *directory, first));
             for ((path, ..), looked_up) in some.iter().zip(looked_up) {
                 match looked_up {
                     Ok(Some(entry)) if self.options.is_wrong_size_or_age(&entry) => {
@@ -280,15 +293,15 @@ impl Walk<'_> {
         &self,
         path: &RelPath,
         object: Option<&Object>,
-        folder: bool,
+        directory: bool,
         first: &Object,
     ) -> Result<Option<Entry>> {
         let client = &self.tree().client;
-        if let Some(object) = object.filter(|object| !folder && object.len <= sidecar::MAX_LEN as u64)
+        if let Some(object) = object.filter(|object| !directory && object.len <= sidecar::MAX_LEN as u64)
             && let Some(owner) = object.key.strip_suffix(".haul")
         {
             let is_ours = if owner.ends_with('/') {
-                client.look(&object.key)?.is_some_and(|object| metadata::is_folder(&object))
+                client.look(&object.key)?.is_some_and(|object| metadata::is_directory(&object))
             } else {
                 sidecar::beside(client, owner)? == SidecarObject::Sidecar
             };
@@ -296,19 +309,19 @@ impl Walk<'_> {
                 return Ok(None);
             }
         }
-        let learn = |object: Object| Ok(Some(self.source.learn(path, object, folder)?.entry.clone()));
+        let learn = |object: Object| Ok(Some(self.source.learn(path, object, directory)?.entry.clone()));
         match (self.source.detail, object) {
             (Detail::Names, object) => learn(object.unwrap_or(first).clone()),
             (Detail::Full, Some(object))
-                if object.has_metadata && (!folder || metadata::are_there(object)) =>
+                if object.has_metadata && (!directory || metadata::are_there(object)) =>
             {
                 learn(object.clone())
             }
-            (Detail::Full, Some(object)) if !folder => {
+            (Detail::Full, Some(object)) if !directory => {
                 Ok(self.source.learn_listed(path, object)?.map(|cached| cached.entry.clone()))
             }
             // Not all stores list a directory's own object.
-            (Detail::Full, _) => learn(self.tree().look_folder(path)?.unwrap_or_else(|| first.clone())),
+            (Detail::Full, _) => learn(self.tree().look_directory(path)?.unwrap_or_else(|| first.clone())),
         }
     }
 

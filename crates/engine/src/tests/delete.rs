@@ -76,7 +76,7 @@ fn an_entry_that_the_source_cannot_look_up_stays_with_its_directory() {
     let report = setup.run(deleting());
     assert_eq!(report.totals.removed, 1);
     assert!(setup.has("x/y") && !setup.has("d/x"));
-    assert!(setup.events.notes.lock()[0].contains("1 folder"));
+    assert!(setup.events.notes.lock()[0].contains("1 directory"));
 }
 
 #[test]

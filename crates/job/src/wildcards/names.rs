@@ -39,7 +39,7 @@ pub(super) fn too_many(pattern: &dyn Display) -> Error {
 /// A name in a directory.
 pub(super) struct MatchedName {
     pub(super) name: Vec<u8>,
-    /// It is certainly no directory, and no link to one.
+    /// It is certainly not a directory, and no link to one.
     pub(super) is_file: bool,
 }
 

@@ -13,7 +13,7 @@ const MOST: usize = 10_000;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ListingPosition {
     by_bytes: String,
-    by_folders: String,
+    by_directories: String,
 }
 
 /// The positions of listings, by the token of the next page.
@@ -46,21 +46,21 @@ impl ListingPositions {
 impl ListingPosition {
     /// The position after a page.
     pub(super) fn after(self, page: &ListPage) -> Self {
-        let Self { mut by_bytes, mut by_folders } = self;
+        let Self { mut by_bytes, mut by_directories } = self;
         for name in names(page) {
             if *name > *by_bytes {
                 name.clone_into(&mut by_bytes);
             }
-            if folder_order(name).gt(folder_order(&by_folders)) {
-                name.clone_into(&mut by_folders);
+            if directory_order(name).gt(directory_order(&by_directories)) {
+                name.clone_into(&mut by_directories);
             }
         }
-        Self { by_bytes, by_folders }
+        Self { by_bytes, by_directories }
     }
 }
 
 /// The sort key of a name in tree order.
-fn folder_order(name: &str) -> impl Iterator<Item = u16> + '_ {
+fn directory_order(name: &str) -> impl Iterator<Item = u16> + '_ {
     name.bytes().map(|byte| if byte == b'/' { 0 } else { u16::from(byte) + 1 })
 }
 

@@ -124,8 +124,8 @@ async fn by_sso(profile: &Profile) -> Result<ExpiringCredential, String> {
 
 /// The newest unexpired token for a portal.
 fn cached(start: &str) -> Option<SsoToken> {
-    let folder = PathBuf::from(std::env::var_os("HOME")?).join(".aws/sso/cache");
-    let files = std::fs::read_dir(folder).ok()?.flatten();
+    let directory = PathBuf::from(std::env::var_os("HOME")?).join(".aws/sso/cache");
+    let files = std::fs::read_dir(directory).ok()?.flatten();
     let tokens = files.filter_map(|file| {
         let token: SsoToken = serde_json::from_slice(&std::fs::read(file.path()).ok()?).ok()?;
         Some(token).filter(|token| token.start_url.trim_end_matches('/') == start.trim_end_matches('/'))

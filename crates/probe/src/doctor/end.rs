@@ -91,16 +91,24 @@ fn sshd(facts: &Facts) -> Option<Finding> {
 
 fn writable(facts: &Facts) -> Finding {
     let what = "permission";
-    let folder = &facts.folder;
+    let directory = &facts.directory;
     let read_only = facts.mount.as_ref().is_some_and(|mount| has(mount, "ro"));
     if read_only {
         let fix = "mount it for writing: `mount -o remount,rw …`";
-        return Finding::bad(what, format!("`{folder}` is on a file system that is mounted read-only"), fix);
+        return Finding::bad(
+            what,
+            format!("`{directory}` is on a file system that is mounted read-only"),
+            fix,
+        );
     }
     if facts.writable {
-        return Finding::ok(what, format!("`{folder}` can be written"));
+        return Finding::ok(what, format!("`{directory}` can be written"));
     }
-    Finding::bad(what, format!("this user may not write in `{folder}`"), "choose another folder or user")
+    Finding::bad(
+        what,
+        format!("this user may not write in `{directory}`"),
+        "choose another directory or user",
+    )
 }
 
 fn file_system(role: Role, mount: &MountedFs) -> Finding {
@@ -114,7 +122,7 @@ fn file_system(role: Role, mount: &MountedFs) -> Finding {
             Finding::bad(what, lost, "use a file system of this system, as ext4 or xfs")
         }
         "tmpfs" | "ramfs" if written => {
-            let fix = "meant as it is? Else choose a folder on a disk";
+            let fix = "meant as it is? Else choose a directory on a disk";
             Finding::warn(what, format!("{found}: it is memory, gone after a restart"), fix)
         }
         "cifs" | "smb3" | "9p" | "fuse.sshfs" if written => {
@@ -182,7 +190,7 @@ mod tests {
             aes: true,
             open_files: 1 << 20,
             writable: true,
-            folder: "/x".to_owned(),
+            directory: "/x".to_owned(),
             mount: Some(mount("ext4", &["rw"])),
             ..Facts::default()
         }

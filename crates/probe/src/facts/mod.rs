@@ -15,9 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 
 pub(crate) use network::number;
 
-/// Gathers facts about `folder`, which exists, about the host, and about the route to the host `other`.
+/// Gathers facts about `directory`, which exists, about the host, and about the route to the host `other`.
 #[must_use]
-pub fn gather(folder: &Path, other: Option<&str>) -> Facts {
+pub fn gather(directory: &Path, other: Option<&str>) -> Facts {
     let ssh = network::ssh_login();
     // A remote end knows where its login came from.
     let route = match (&ssh, other) {
@@ -25,7 +25,7 @@ pub fn gather(folder: &Path, other: Option<&str>) -> Facts {
         (None, Some(other)) => network::route(other),
         (None, None) => None,
     };
-    let shown = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let shown = fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
     Facts {
         system: system(),
         cores: crate::cpu::cores(),
@@ -36,17 +36,17 @@ pub fn gather(folder: &Path, other: Option<&str>) -> Facts {
         route,
         ssh,
         sshd: sshd::settings(),
-        folder: printable(shown.as_os_str().as_bytes()),
-        writable: rustix::fs::access(folder, Access::WRITE_OK).is_ok(),
+        directory: printable(shown.as_os_str().as_bytes()),
+        writable: rustix::fs::access(directory, Access::WRITE_OK).is_ok(),
         mount: mounts::of(&shown),
-        space: space(folder),
+        space: space(directory),
     }
 }
 
-/// The free space of the file system of `folder`.
+/// The free space of the file system of `directory`.
 #[must_use]
-pub fn space(folder: &Path) -> Option<Space> {
-    let stat = rustix::fs::statvfs(folder).ok()?;
+pub fn space(directory: &Path) -> Option<Space> {
+    let stat = rustix::fs::statvfs(directory).ok()?;
     let unit = stat.f_frsize.max(1);
     Some(Space {
         free_bytes: stat.f_bavail.saturating_mul(unit),

@@ -9,18 +9,18 @@ use haul_core::path::printable;
 use haul_core::probe::MountedFs;
 use rustix::fs::{major, minor};
 
-/// The mount of `folder`, an absolute path without symbolic links.
-pub(super) fn of(folder: &Path) -> Option<MountedFs> {
+/// The mount of `directory`, an absolute path without symbolic links.
+pub(super) fn of(directory: &Path) -> Option<MountedFs> {
     let table = fs::read("/proc/self/mountinfo").ok()?;
-    let dev = fs::metadata(folder).ok()?.dev();
-    find(&table, folder.as_os_str().as_bytes(), &format!("{}:{}", major(dev), minor(dev)))
+    let dev = fs::metadata(directory).ok()?.dev();
+    find(&table, directory.as_os_str().as_bytes(), &format!("{}:{}", major(dev), minor(dev)))
 }
 
-/// The last mount with the longest mount point above `folder`; preferably with the device number of `folder` (files on
-/// subvolumes have other device numbers than their mount).
-fn find(table: &[u8], folder: &[u8], dev: &str) -> Option<MountedFs> {
+/// The last mount with the longest mount point above `directory`; preferably with the device number of `directory`
+/// (files on subvolumes have other device numbers than their mount).
+fn find(table: &[u8], directory: &[u8], dev: &str) -> Option<MountedFs> {
     let lines: Vec<MountLine> = table.split(|b| *b == b'\n').filter_map(parse).collect();
-    let above = || lines.iter().filter(|line| is_above(&line.point, folder));
+    let above = || lines.iter().filter(|line| is_above(&line.point, directory));
     let best = |same_device: bool| {
         above().filter(|line| !same_device || line.dev == dev.as_bytes()).max_by_key(|line| line.point.len())
     };
@@ -52,8 +52,8 @@ fn parse(line: &[u8]) -> Option<MountLine> {
     Some(MountLine { dev: dev.to_vec(), point: unescape(point), kind, options })
 }
 
-fn is_above(point: &[u8], folder: &[u8]) -> bool {
-    let Some(rest) = folder.strip_prefix(point) else { return false };
+fn is_above(point: &[u8], directory: &[u8]) -> bool {
+    let Some(rest) = directory.strip_prefix(point) else { return false };
     rest.is_empty() || rest[0] == b'/' || point == b"/"
 }
 
@@ -87,8 +87,8 @@ mod tests {
         32 22 254:0 /deep /mnt/bound ro,noatime - ext4 /dev/vda rw\n\
         not a line\n";
 
-    fn kind(folder: &str, dev: &str) -> (String, String) {
-        let mount = find(TABLE, folder.as_bytes(), dev).unwrap();
+    fn kind(directory: &str, dev: &str) -> (String, String) {
+        let mount = find(TABLE, directory.as_bytes(), dev).unwrap();
         (mount.point, mount.kind)
     }
 

@@ -15,7 +15,7 @@ use haul_core::{Error, ErrorKind, Result, Side};
 
 use super::group::{LOOK, StreamGroup};
 use super::input::Input;
-use crate::PipeFolder;
+use crate::PipeDirectory;
 
 /// The longest wait for the next pipe: xtrabackup's default wait for a reader.
 const FIFO_TIMEOUT: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ const FIFO_TIMEOUT: Duration = Duration::from_secs(60);
 /// `Usage` if there are more pipes, `Cancelled`, else that the command ended early or the directory cannot be read.
 pub fn open_fifos(
     group: &Arc<StreamGroup>,
-    folder: &Path,
+    directory: &Path,
     count: usize,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Vec<(String, Input)>> {
@@ -34,7 +34,7 @@ pub fn open_fifos(
     let mut newest = Instant::now();
     loop {
         let ended = group.ended()?;
-        for (name, fd) in pipes_in(folder, &pipes)? {
+        for (name, fd) in pipes_in(directory, &pipes)? {
             pipes.insert(name, fd);
             newest = Instant::now();
         }
@@ -54,7 +54,7 @@ pub fn open_fifos(
             let (made, waited) = (pipes.len(), FIFO_TIMEOUT.as_secs());
             let cause = format!("there are {made} of {count} pipes, and no other came for {waited} s");
             return Err(Error::new(ErrorKind::Io, Side::Source, "wait for pipes", cause)
-                .on(folder.as_os_str().as_bytes()));
+                .on(directory.as_os_str().as_bytes()));
         }
         if cancel.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Cancelled, Side::Local, "wait for pipes", "interrupted"));
@@ -63,9 +63,9 @@ pub fn open_fifos(
     }
     if pipes.len() > count {
         let cause = format!("there are {} named pipes in it, and {count} are expected", pipes.len());
-        let error = Error::new(ErrorKind::Usage, Side::Local, "use the folder", cause);
+        let error = Error::new(ErrorKind::Usage, Side::Local, "use the directory", cause);
         return Err(error
-            .on(folder.as_os_str().as_bytes())
+            .on(directory.as_os_str().as_bytes())
             .with_hint("--fifo-streams says how many there are"));
     }
     group.expect(pipes.len());
@@ -80,19 +80,19 @@ pub fn open_fifos(
 ///
 /// # Errors
 /// The error of reading the directory.
-pub fn count_pipes(folder: &Path) -> Result<usize> {
-    Ok(pipes_in(folder, &BTreeMap::new())?.len())
+pub fn count_pipes(directory: &Path) -> Result<usize> {
+    Ok(pipes_in(directory, &BTreeMap::new())?.len())
 }
 
 /// Opens the named pipes in a directory that are not open yet. Opening does not block: reading a pipe without a writer
 /// waits for one.
-fn pipes_in(folder: &Path, known: &BTreeMap<String, OwnedFd>) -> Result<Vec<(String, OwnedFd)>> {
+fn pipes_in(directory: &Path, known: &BTreeMap<String, OwnedFd>) -> Result<Vec<(String, OwnedFd)>> {
     let failed = |error: &std::io::Error| {
-        Error::io(Side::Source, "read the folder of pipes", error).on(folder.as_os_str().as_bytes())
+        Error::io(Side::Source, "read the directory of pipes", error).on(directory.as_os_str().as_bytes())
     };
-    let dir = PipeFolder::open(folder).map_err(|error| failed(&error))?;
+    let dir = PipeDirectory::open(directory).map_err(|error| failed(&error))?;
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(|error| failed(&error))? {
+    for entry in fs::read_dir(directory).map_err(|error| failed(&error))? {
         let entry = entry.map_err(|error| failed(&error))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_pipe = entry.file_type().is_ok_and(|kind| kind.is_fifo());
@@ -113,26 +113,27 @@ mod tests {
     use std::process::Command;
 
     fn pipes(names: &[&str]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for name in names {
-            rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join(name), Mode::RUSR | Mode::WUSR).unwrap();
+            rustix::fs::mkfifoat(rustix::fs::CWD, directory.path().join(name), Mode::RUSR | Mode::WUSR)
+                .unwrap();
         }
-        folder
+        directory
     }
 
     #[test]
     fn all_streams_are_complete_or_none_counts() {
-        let folder = pipes(&["a", "b"]);
+        let directory = pipes(&["a", "b"]);
         let group = StreamGroup::start(None, "x", false).unwrap();
         let cancel = Arc::default();
-        let mut inputs = open_fifos(&group, folder.path(), 2, &cancel).unwrap();
+        let mut inputs = open_fifos(&group, directory.path(), 2, &cancel).unwrap();
         let (name, mut second) = inputs.pop().unwrap();
         let (_, mut first) = inputs.pop().unwrap();
         assert_eq!(name, "b");
-        fs::write(folder.path().join("a"), "1").unwrap();
+        fs::write(directory.path().join("a"), "1").unwrap();
         assert_eq!((first.read(&mut [0; 8]).unwrap(), first.read(&mut [0; 8]).unwrap()), (1, 0));
         let waits = thread::spawn(move || first.finish());
-        fs::write(folder.path().join("b"), "22").unwrap();
+        fs::write(directory.path().join("b"), "22").unwrap();
         assert_eq!(second.read(&mut [0; 8]).unwrap(), 2);
         // It was not read to its end.
         drop(second);
@@ -142,11 +143,11 @@ mod tests {
     #[test]
     fn an_empty_stream_of_an_unknown_writer_is_a_failure() {
         for allow_empty in [false, true] {
-            let folder = pipes(&["a"]);
+            let directory = pipes(&["a"]);
             let group = StreamGroup::start(None, "x", allow_empty).unwrap();
             let (_, mut input) =
-                open_fifos(&group, folder.path(), 1, &Arc::default()).unwrap().pop().unwrap();
-            fs::write(folder.path().join("a"), "").unwrap();
+                open_fifos(&group, directory.path(), 1, &Arc::default()).unwrap().pop().unwrap();
+            fs::write(directory.path().join("a"), "").unwrap();
             assert_eq!(input.read(&mut [0; 8]).unwrap(), 0);
             assert_eq!(input.finish().is_ok(), allow_empty);
         }
@@ -154,20 +155,20 @@ mod tests {
 
     #[test]
     fn a_command_that_makes_too_few_pipes_or_fails_is_an_error() {
-        let folder = pipes(&["a"]);
+        let directory = pipes(&["a"]);
         let run = |line: &str, count| {
             let mut command = Command::new("sh");
             command.args(["-c", line]);
             let group = StreamGroup::start(Some(command), line, false).unwrap();
-            open_fifos(&group, folder.path(), count, &Arc::default()).map(|_| ())
+            open_fifos(&group, directory.path(), count, &Arc::default()).map(|_| ())
         };
         assert!(run("exit 0", 2).unwrap_err().to_string().contains("1 of 2"));
         assert!(run("exit 7", 2).unwrap_err().to_string().contains("exit status: 7"));
         assert!(run("sleep 1", 1).is_ok());
-        assert_eq!(count_pipes(folder.path()).unwrap(), 1);
+        assert_eq!(count_pipes(directory.path()).unwrap(), 1);
         let group = StreamGroup::start(None, "x", false).unwrap();
         assert_eq!(
-            open_fifos(&group, folder.path(), 0, &Arc::default()).map(|_| ()).unwrap_err().kind(),
+            open_fifos(&group, directory.path(), 0, &Arc::default()).map(|_| ()).unwrap_err().kind(),
             ErrorKind::Usage
         );
     }

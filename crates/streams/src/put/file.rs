@@ -99,13 +99,13 @@ impl<'a> FileStream<'a> {
     }
 
     /// # Errors
-    /// That a folder or something else than a file has the name, or with `no_clobber` anything.
+    /// That a directory or something else than a file has the name, or with `no_clobber` anything.
     fn check_there(&self) -> Result<()> {
         let target = self.target;
         let found = target.there.lookup(std::slice::from_ref(&target.path))?.pop();
         let Some(there) = found.transpose()?.flatten() else { return Ok(()) };
         if there.is_dir() {
-            let error = self.error(ErrorKind::Usage, "put the stream", "it is a folder");
+            let error = self.error(ErrorKind::Usage, "put the stream", "it is a directory");
             return Err(error.with_hint("add the name of the file"));
         }
         if self.settings.options.no_clobber {

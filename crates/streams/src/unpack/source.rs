@@ -18,7 +18,7 @@ use super::at::StreamAt;
 use super::open::MemberStream;
 use super::pages::MemberPages;
 
-/// The name in the folder of an unpack that says which stream is unpacked there.
+/// The name in the directory of an unpack that says which stream is unpacked there.
 pub const RESERVED: &[u8] = b".haul-unpack";
 
 /// The mode of files without one, before the umask: that of mbstream(1).

@@ -5,7 +5,7 @@
 //! messages: it lists every part with all changes that it can have. So a new field or a new kind of message has lies at
 //! once.
 //!
-//! The [`MessageLie`] is in a folder that the shell is given. A file there shows that the lie was told.
+//! The [`MessageLie`] is in a directory that the shell is given. A file there shows that the lie was told.
 
 mod changes;
 mod frame;

@@ -1,4 +1,4 @@
-//! The folder of one run.
+//! The directory of one run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use super::message::Message;
 /// The first argument that makes a test program this shell.
 pub const LIAR_SHELL: &str = "--liar-shell";
 
-/// The folder of one run: the lie, the recorded messages, and whether the lie was told.
+/// The directory of one run: the lie, the recorded messages, and whether the lie was told.
 #[derive(Clone, Debug)]
 pub struct LiarPlan {
     dir: PathBuf,
 }
 
 impl LiarPlan {
-    /// A plan in the new folder `dir`: everything passes as it is and is recorded.
+    /// A plan in the new directory `dir`: everything passes as it is and is recorded.
     #[must_use]
     pub fn recording(dir: impl Into<PathBuf>) -> Self {
         let dir = dir.into();
@@ -24,7 +24,7 @@ impl LiarPlan {
         Self { dir }
     }
 
-    /// A plan in the new folder `dir` in which this is told.
+    /// A plan in the new directory `dir` in which this is told.
     #[must_use]
     pub fn telling(dir: impl Into<PathBuf>, lie: &MessageLie) -> Self {
         let plan = Self::recording(dir);

@@ -98,7 +98,7 @@ pub struct EndedRun {
 }
 
 impl LyingStage {
-    /// Makes the trees in the folder `root`. `this` is a program that calls [`super::relay`] and
+    /// Makes the trees in the directory `root`. `this` is a program that calls [`super::relay`] and
     /// [`crate::measured::measure`].
     #[must_use]
     pub fn new(root: &Path, tag: &str, haul: &Path, this: &Path) -> Self {
@@ -135,7 +135,7 @@ impl LyingStage {
         Self { root: root.to_owned(), tag, haul, this, before }
     }
 
-    /// Runs the command in a new folder `name`; without a lie its messages are recorded.
+    /// Runs the command in a new directory `name`; without a lie its messages are recorded.
     #[must_use]
     pub fn run(&self, scene: &LyingScene, lie: Option<&MessageLie>, name: &str) -> (LiarPlan, EndedRun) {
         let here = self.root.join(name);
@@ -214,7 +214,7 @@ impl LyingStage {
         told.into_inner().unwrap().into_values().collect()
     }
 
-    /// Removes the folder of a run.
+    /// Removes the directory of a run.
     pub fn forget(&self, name: &str) {
         let _ = fs::remove_dir_all(self.root.join(name));
     }
@@ -277,7 +277,7 @@ impl LyingStage {
     }
 }
 
-/// Numbers the folders of runs.
+/// Numbers the directories of runs.
 static TOLD: AtomicUsize = AtomicUsize::new(0);
 
 /// Does this for 0 to `count`, a few at a time: most of a run is waiting.
@@ -298,7 +298,7 @@ fn in_parallel(count: usize, each: impl Fn(usize) + Sync) {
     });
 }
 
-/// The paths of the entries in a folder, sorted.
+/// The paths of the entries in a directory, sorted.
 fn names(dir: &Path) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     all.sort();

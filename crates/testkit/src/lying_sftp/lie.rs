@@ -66,8 +66,8 @@ fields! {
     Shown,
     /// One more name, `bytes`, of a file of 5 bytes.
     MoreFile,
-    /// One more name, `bytes`, of a folder.
-    MoreFolder,
+    /// One more name, `bytes`, of a directory.
+    MoreDirectory,
     /// One more name, `bytes`, of a symbolic link.
     MoreLink,
     /// A listing does not end: its last part comes again and again.
@@ -120,7 +120,7 @@ pub struct ServerLie {
 }
 
 impl ServerLie {
-    /// Writes it to the folder `dir`, which is made.
+    /// Writes it to the directory `dir`, which is made.
     ///
     /// # Panics
     /// If that fails.
@@ -129,7 +129,7 @@ impl ServerLie {
         fs::write(dir.join("lie"), self.to_string()).unwrap();
     }
 
-    /// Whether the server of this folder has told its lie.
+    /// Whether the server of this directory has told its lie.
     #[must_use]
     pub fn was_told(dir: &Path) -> bool {
         dir.join("told").exists()

@@ -235,7 +235,7 @@ fn lie_in_names(lie: &ServerLie, body: &[u8]) -> Option<Vec<u8>> {
     let is_own = |name: &[u8]| listing && matches!(name, b"." | b"..");
     let mode = match lie.field {
         Field::MoreFile => Some(0o100_644),
-        Field::MoreFolder => Some(0o040_755),
+        Field::MoreDirectory => Some(0o040_755),
         Field::MoreLink => Some(0o120_777),
         _ => None,
     };

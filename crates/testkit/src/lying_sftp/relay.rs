@@ -15,7 +15,7 @@ use super::packet::{self, Before};
 /// The exit code of ssh when there is no connection.
 const NO_CONNECTION: u8 = 255;
 
-/// The lie, its folder, and the requests without an answer.
+/// The lie, its directory, and the requests without an answer.
 struct SftpLiar {
     lie: ServerLie,
     dir: PathBuf,

@@ -1,6 +1,6 @@
 //! Random trees and random changes of them, the same for the same seed: for tests that compare two programs.
 //!
-//! Names come from a small pool, so that a file often takes the place of a folder, a link that of a file, and so on.
+//! Names come from a small pool, so that a file often takes the place of a directory, a link that of a file, and so on.
 
 mod mutate;
 
@@ -42,7 +42,7 @@ const LENGTHS: [u64; 8] = [0, 1, 7, 100, 4096, 5000, 70_000, 300_000];
 pub struct TreeShape {
     /// Entries that are made, at most.
     pub entries: u64,
-    /// Levels of folders, at most.
+    /// Levels of directories, at most.
     pub depth: usize,
     /// Pipes, and devices where this user may make them.
     pub specials: bool,
@@ -96,14 +96,14 @@ impl RandomTrees {
         Self { random: Random::new(seed), shape, big: shape.big }
     }
 
-    /// Fills the folder `root`, which is made if it is not there.
+    /// Fills the directory `root`, which is made if it is not there.
     pub fn fill(&mut self, root: &Path) {
         fs::create_dir_all(root).unwrap_or_else(|error| panic!("cannot make {root:?}: {error}"));
         for _ in 0..self.below(self.shape.entries) + 2 {
-            let folder = self.any_folder(root);
-            self.make(root, &folder);
+            let directory = self.any_directory(root);
+            self.make(root, &directory);
         }
-        // Each new entry has changed the times of its folder.
+        // Each new entry has changed the times of its directory.
         for path in list(root).into_iter().rev().filter(|path| root.join(path).is_dir()) {
             if self.one_in(2) {
                 self.give_time(&root.join(path));
@@ -127,16 +127,16 @@ impl RandomTrees {
         from[at].clone()
     }
 
-    /// A folder of the tree that is not too deep; often the root.
-    fn any_folder(&mut self, root: &Path) -> PathBuf {
+    /// A directory of the tree that is not too deep; often the root.
+    fn any_directory(&mut self, root: &Path) -> PathBuf {
         let depth = self.shape.depth;
-        let is_folder = |path: &PathBuf| {
+        let is_directory = |path: &PathBuf| {
             path.components().count() < depth
                 && fs::symlink_metadata(root.join(path)).is_ok_and(|meta| meta.is_dir())
         };
-        let mut folders: Vec<PathBuf> = list(root).into_iter().filter(is_folder).collect();
-        folders.push(PathBuf::new());
-        self.pick(&folders)
+        let mut directories: Vec<PathBuf> = list(root).into_iter().filter(is_directory).collect();
+        directories.push(PathBuf::new());
+        self.pick(&directories)
     }
 
     /// An entry of the tree, if there is one.
@@ -147,9 +147,9 @@ impl RandomTrees {
         (!found.is_empty()).then(|| self.pick(&found))
     }
 
-    /// Makes an entry in `folder`, unless its name is taken. Its path below the root, if so.
-    fn make(&mut self, root: &Path, folder: &Path) -> Option<PathBuf> {
-        let path = folder.join(self.pick(&NAMES));
+    /// Makes an entry in `directory`, unless its name is taken. Its path below the root, if so.
+    fn make(&mut self, root: &Path, directory: &Path) -> Option<PathBuf> {
+        let path = directory.join(self.pick(&NAMES));
         let at = root.join(&path);
         if fs::symlink_metadata(&at).is_ok() {
             return None;
@@ -223,7 +223,7 @@ impl RandomTrees {
         if meta.is_symlink() {
             return;
         }
-        // Root gets into every folder; another user has to be let in.
+        // Root gets into every directory; another user has to be let in.
         let modes: &[u32] = match (meta.is_dir(), is_root()) {
             (true, true) => &[0o755, 0o700, 0o555, 0o777, 0o1777, 0o2755, 0o000],
             (true, false) => &[0o755, 0o700, 0o777],
@@ -277,7 +277,8 @@ fn acl(user: u32, permissions: u16) -> Vec<u8> {
     bytes
 }
 
-/// Gives the folder `from` the name `to`, with all that is in it: `cp -a`, so that both are the same to the last link.
+/// Gives the directory `from` the name `to`, with all that is in it: `cp -a`, so that both are the same to the last
+/// link.
 pub fn duplicate(from: &Path, to: &Path) {
     let absent = fs::symlink_metadata(to).is_err();
     assert!(absent, "{to:?} is there already");
@@ -306,7 +307,7 @@ mod tests {
         let differ = tree_differences(
             &one.0,
             &other.0,
-            &Care { folder_times: false, times: false, ..Care::default() },
+            &Care { directory_times: false, times: false, ..Care::default() },
         );
         assert!(differ.is_empty(), "{differ:#?}");
     }

@@ -19,8 +19,8 @@ impl RandomTrees {
         let is_any = |_: &fs::Metadata| true;
         match self.below(16) {
             0 | 1 => {
-                let folder = self.any_folder(root);
-                self.make(root, &folder).map(|path| format!("make {path:?}"))
+                let directory = self.any_directory(root);
+                self.make(root, &directory).map(|path| format!("make {path:?}"))
             }
             2 => self.remove_any(root),
             3 | 4 => self.replace(root),
@@ -71,14 +71,15 @@ impl RandomTrees {
         Some(format!("remove {path:?}"))
     }
 
-    /// Something else takes the place of an entry: a folder with something in it that of a file, a file that of a
-    /// folder, and so on.
+    /// Something else takes the place of an entry: a directory with something in it that of a file, a file that of a
+    /// directory, and so on.
     fn replace(&mut self, root: &Path) -> Option<String> {
         let path = self.any(root, &|_| true)?;
         let at = root.join(&path);
         let was_dir = fs::symlink_metadata(&at).unwrap().is_dir();
         remove(&at);
-        let (folder, what) = (path.parent().unwrap().to_owned(), if was_dir { "a file" } else { "a folder" });
+        let (directory, what) =
+            (path.parent().unwrap().to_owned(), if was_dir { "a file" } else { "a directory" });
         if was_dir {
             self.write(&at);
         } else {
@@ -86,13 +87,13 @@ impl RandomTrees {
             self.make(root, &path);
         }
         self.give_metadata(&at);
-        Some(format!("put {what} in the place of {:?} in {folder:?}", path.file_name()))
+        Some(format!("put {what} in the place of {:?} in {directory:?}", path.file_name()))
     }
 
     fn rename(&mut self, root: &Path) -> Option<String> {
         let path = self.any(root, &|_| true)?;
-        let folder = self.any_folder(root);
-        let to = folder.join(self.pick(&NAMES));
+        let directory = self.any_directory(root);
+        let to = directory.join(self.pick(&NAMES));
         if to.starts_with(&path) || fs::symlink_metadata(root.join(&to)).is_ok() {
             return None;
         }

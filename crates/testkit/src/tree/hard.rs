@@ -100,14 +100,14 @@ fn names(tree: &TestTree) {
     let long = [b'n'; 255];
     for (number, name) in NAMES.into_iter().chain([&long[..]]).enumerate() {
         tree.file(Path::new("names").join(bytes(name)), number as u64 * 7);
-        tree.file(Path::new("folders").join(bytes(name)).join("inside"), 3);
+        tree.file(Path::new("directories").join(bytes(name)).join("inside"), 3);
         tree.link(Path::new("links/odd").join(bytes(name)), bytes(name));
     }
 }
 
 fn empties(tree: &TestTree) {
     tree.file("empty/file", 0);
-    tree.dir("empty/folder");
+    tree.dir("empty/directory");
     tree.dir("empty/in/empty/in/empty");
 }
 
@@ -143,7 +143,7 @@ fn holes(tree: &TestTree) {
 
 fn links(tree: &TestTree) {
     tree.link("links/file", "../sizes/1");
-    tree.link("links/folder", "../empty");
+    tree.link("links/directory", "../empty");
     tree.link("links/dangling", "no/such/file");
     tree.link("links/absolute", "/etc/passwd");
     tree.link("links/upwards", "../../../../../../../../etc");
@@ -174,7 +174,7 @@ fn specials(tree: &TestTree) {
     };
     tree.dir("special");
     make("special/fifo", FileType::Fifo, 0o640, 0);
-    // A path to a socket is short; the folder of the tree need not be.
+    // A path to a socket is short; the directory of the tree need not be.
     let here = tempfile::tempdir().unwrap();
     drop(UnixListener::bind(here.path().join("s")).unwrap());
     let moved =
@@ -202,7 +202,7 @@ fn attributes(tree: &TestTree) {
     set_attribute(&file, "user.long", &[b'v'; 2000]);
     set_attribute(&tree.file("attributes/empty", 0), "user.of", b"an empty file");
     set_attribute(&tree.file("attributes/big", 5 * MIB), "user.of", b"a file of two slices");
-    set_attribute(&tree.dir("attributes/folder"), "user.of", b"a folder");
+    set_attribute(&tree.dir("attributes/directory"), "user.of", b"a directory");
     if is_root() {
         set_attribute(&file, "trusted.secret", b"for root");
         set_attribute(&tree.link("attributes/link", "file"), "trusted.of", b"a link");
@@ -216,24 +216,24 @@ fn attributes(tree: &TestTree) {
 fn acls(tree: &TestTree) {
     let set = |rules: &str, path: &Path| tool(Command::new("setfacl").args(["-m", rules, "--"]).arg(path));
     set("u:1234:rw,g:4321:r,m:rwx", &tree.file("acl/file", 10));
-    let folder = tree.dir("acl/folder");
-    tree.file("acl/folder/made-before-the-default", 10);
-    tree.dir("acl/folder/also-before");
-    set("u:1234:rwx,d:u:1234:rwx,d:g:77:---,d:o::---", &folder);
-    tree.file("acl/folder/inherits", 10);
-    tree.file("acl/folder/below/inherits-too", 5 * MIB);
-    tree.link("acl/folder/link", "inherits");
+    let directory = tree.dir("acl/directory");
+    tree.file("acl/directory/made-before-the-default", 10);
+    tree.dir("acl/directory/also-before");
+    set("u:1234:rwx,d:u:1234:rwx,d:g:77:---,d:o::---", &directory);
+    tree.file("acl/directory/inherits", 10);
+    tree.file("acl/directory/below/inherits-too", 5 * MIB);
+    tree.link("acl/directory/link", "inherits");
 }
 
 fn owners(tree: &TestTree) {
     let ids = [(1, 1), (0, 65534), (65534, 0), (1000, 1001), (4_000_000_000, 4_000_000_001)];
     for (number, (uid, gid)) in ids.into_iter().enumerate() {
-        let folder = format!("owners/{number}");
+        let directory = format!("owners/{number}");
         let of = [
-            tree.file(format!("{folder}/file"), 20),
-            tree.file(format!("{folder}/setuid"), 20),
-            tree.link(format!("{folder}/link"), "file"),
-            tree.dir(folder),
+            tree.file(format!("{directory}/file"), 20),
+            tree.file(format!("{directory}/setuid"), 20),
+            tree.link(format!("{directory}/link"), "file"),
+            tree.dir(directory),
         ];
         for path in &of {
             lchown(path, Some(uid), Some(gid)).unwrap();
@@ -267,7 +267,7 @@ fn times(tree: &TestTree) {
     tree.time("sizes/big", 1_234_567_890, 987_654_321);
 }
 
-/// Last, as some of the folders take no more files after it.
+/// Last, as some of the directories take no more files after it.
 fn modes(tree: &TestTree) {
     let set = |path: &str, mode: u32| {
         fs::set_permissions(tree.join(path), Permissions::from_mode(mode)).unwrap();
@@ -278,11 +278,11 @@ fn modes(tree: &TestTree) {
         set(&name, mode);
     }
     for mode in [0o000, 0o111, 0o500, 0o555, 0o700, 0o777, 0o1777, 0o2775, 0o3770] {
-        let name = format!("modes/folders/{mode:04o}");
+        let name = format!("modes/directories/{mode:04o}");
         tree.file(format!("{name}/file"), 30);
-        tree.file(format!("{name}/folder/file"), 5 * MIB / 4);
+        tree.file(format!("{name}/directory/file"), 5 * MIB / 4);
         tree.link(format!("{name}/link"), "file");
-        set(&format!("{name}/folder"), mode);
+        set(&format!("{name}/directory"), mode);
         set(&name, mode);
     }
 }

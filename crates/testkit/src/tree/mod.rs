@@ -22,7 +22,7 @@ pub struct TestTree {
 }
 
 impl TestTree {
-    /// An empty folder at `root`; its parents are made.
+    /// An empty directory at `root`; its parents are made.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, seed: u64) -> Self {
         let root = root.into();
@@ -41,7 +41,7 @@ impl TestTree {
         tree
     }
 
-    /// Its folder.
+    /// Its directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.root
@@ -53,7 +53,7 @@ impl TestTree {
         self.root.join(name)
     }
 
-    /// A folder, with its parents.
+    /// A directory, with its parents.
     pub fn dir(&self, name: impl AsRef<Path>) -> PathBuf {
         let path = self.join(name);
         fs::create_dir_all(&path).unwrap_or_else(|error| panic!("cannot make {path:?}: {error}"));
@@ -67,7 +67,7 @@ impl TestTree {
         path
     }
 
-    /// A file of `len` bytes; its folders are made.
+    /// A file of `len` bytes; its directories are made.
     pub fn file(&self, name: impl AsRef<Path>, len: u64) -> PathBuf {
         let name = name.as_ref();
         let path = self.with_parents(name);
@@ -97,7 +97,7 @@ impl TestTree {
         path
     }
 
-    /// `count` files with lengths from `sizes`, a hundred in a folder, below `dir`.
+    /// `count` files with lengths from `sizes`, a hundred in a directory, below `dir`.
     pub fn many(&self, dir: impl AsRef<Path>, count: u32, sizes: Range<u64>) {
         let dir = dir.as_ref();
         let mut random = Random::new(content::key(self.seed, dir.as_os_str().as_bytes()));
@@ -134,7 +134,8 @@ pub fn set_time(path: &Path, seconds: i64, nanoseconds: u32) {
         .unwrap_or_else(|error| panic!("cannot set the time of {path:?}: {error}"));
 }
 
-/// A name that begins with `stem`, and that file systems list before `others` in a folder of `parent`, if there is one.
+/// A name that begins with `stem`, and that file systems list before `others` in a directory of `parent`, if there is
+/// one.
 ///
 /// haul takes the hard link that it finds first for the file, as rsync the first by name. ext4 lists names in an order that
 /// depends on a random number of the file system.
@@ -143,28 +144,29 @@ pub fn listed_before(parent: &Path, stem: &str, others: &[&str]) -> String {
     let mut candidates =
         (0..100).map(|number| if number == 0 { stem.to_owned() } else { format!("{stem}{number}") });
     let is_first = |name: &String| {
-        let folder = Scratch::inside(parent);
+        let directory = Scratch::inside(parent);
         for name in [name.as_str()].iter().chain(others) {
-            fs::write(folder.join(name), "").unwrap();
+            fs::write(directory.join(name), "").unwrap();
         }
-        let listed = fs::read_dir(folder.path()).unwrap().next();
+        let listed = fs::read_dir(directory.path()).unwrap().next();
         listed.is_some_and(|entry| entry.unwrap().file_name() == *name.as_str())
     };
     candidates.find(is_first).unwrap_or_else(|| stem.to_owned())
 }
 
-/// Every path below `root`, relative to it, sorted; each folder before its entries. It does not follow symbolic links.
+/// Every path below `root`, relative to it, sorted; each directory before its entries. It does not follow symbolic
+/// links.
 #[must_use]
 pub fn list(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders = vec![PathBuf::new()];
-    while let Some(folder) = folders.pop() {
-        // A folder may go away while a copy is at work in it.
-        let Ok(entries) = fs::read_dir(root.join(&folder)) else { continue };
+    let mut directories = vec![PathBuf::new()];
+    while let Some(directory) = directories.pop() {
+        // A directory may go away while a copy is at work in it.
+        let Ok(entries) = fs::read_dir(root.join(&directory)) else { continue };
         for entry in entries.flatten() {
-            let path = folder.join(entry.file_name());
+            let path = directory.join(entry.file_name());
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                folders.push(path.clone());
+                directories.push(path.clone());
             }
             found.push(path);
         }

@@ -403,7 +403,7 @@ fn facts() -> Facts {
         }),
         ssh: Some(("::1".to_owned(), "::2".to_owned())),
         sshd: BTreeMap::from([("maxstartups".to_owned(), "10:30:100".to_owned())]),
-        folder: "/x".to_owned(),
+        directory: "/x".to_owned(),
         writable: true,
         mount: Some(MountedFs {
             point: "/".to_owned(),

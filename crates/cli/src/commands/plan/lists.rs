@@ -148,7 +148,8 @@ fn list_path(prefix: &Path, at: usize) -> PathBuf {
 
 /// Refuses a prefix with lists of an earlier plan, which would be copied along with the new ones.
 fn refuse_mixing(prefix: &Path) -> Result<()> {
-    let folder = prefix.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory =
+        prefix.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Some(name) = prefix.file_name() else {
         return Err(usage("write lists", "the prefix has no file name").on(prefix.as_os_str().as_bytes()));
     };
@@ -156,8 +157,8 @@ fn refuse_mixing(prefix: &Path) -> Result<()> {
         let number = found.as_bytes().strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"."));
         number.is_some_and(|digits| digits.len() >= 4 && digits.iter().all(u8::is_ascii_digit))
     };
-    for found in std::fs::read_dir(folder).map_err(|e| of_option(failed(&e, folder)))? {
-        let found = found.map_err(|e| failed(&e, folder))?;
+    for found in std::fs::read_dir(directory).map_err(|e| of_option(failed(&e, directory)))? {
+        let found = found.map_err(|e| failed(&e, directory))?;
         if is_list(&found.file_name()) {
             let error = usage("write lists", "a list of an earlier plan exists")
                 .on(found.path().as_os_str().as_bytes());

@@ -1,7 +1,7 @@
 //! A plan as JSON.
 
 use haul_core::RelPath;
-use haul_plan::{FolderFigures, LinkedFiles, RankedEntry, Reason, SizeBucket, Tally, Unfit};
+use haul_plan::{DirectoryFigures, LinkedFiles, RankedEntry, Reason, SizeBucket, Tally, Unfit};
 use haul_probe::model::Estimate;
 use serde::Serialize;
 
@@ -14,9 +14,12 @@ pub(super) struct PlanLine<'a> {
     scan_seconds: f64,
     histogram: Vec<Size>,
     largest_files: Vec<RankedPath>,
-    largest_folders: Vec<Below>,
-    widest_folders: Vec<RankedPath>,
-    deepest_folders: Vec<RankedPath>,
+    #[serde(rename = "largest_folders")]
+    largest_directories: Vec<Below>,
+    #[serde(rename = "widest_folders")]
+    widest_directories: Vec<RankedPath>,
+    #[serde(rename = "deepest_folders")]
+    deepest_directories: Vec<RankedPath>,
     longest_name: Option<RankedPath>,
     longest_path: Option<RankedPath>,
     hard_links: LinksLine,
@@ -37,9 +40,9 @@ impl<'a> PlanLine<'a> {
             scan_seconds: planned.scan_seconds,
             histogram: plan.histogram.iter().map(Size::new).collect(),
             largest_files: ranked(&plan.largest_files, Figure::Bytes),
-            largest_folders: plan.largest_folders.iter().map(Below::new).collect(),
-            widest_folders: ranked(&plan.widest_folders, Figure::Entries),
-            deepest_folders: ranked(&plan.deepest_folders, Figure::Depth),
+            largest_directories: plan.largest_directories.iter().map(Below::new).collect(),
+            widest_directories: ranked(&plan.widest_directories, Figure::Entries),
+            deepest_directories: ranked(&plan.deepest_directories, Figure::Depth),
             longest_name: ranked(&plan.longest_name, Figure::Bytes).pop(),
             longest_path: ranked(&plan.longest_path, Figure::Bytes).pop(),
             hard_links: LinksLine::new(&plan.hard_links),
@@ -110,8 +113,8 @@ struct Below {
 }
 
 impl Below {
-    fn new(folder: &FolderFigures) -> Self {
-        Self { name: name(&folder.path), bytes: folder.bytes, entries: folder.entries }
+    fn new(directory: &DirectoryFigures) -> Self {
+        Self { name: name(&directory.path), bytes: directory.bytes, entries: directory.entries }
     }
 }
 

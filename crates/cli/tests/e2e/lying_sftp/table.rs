@@ -51,7 +51,7 @@ impl LieCase {
             Believed::Nothing => Some(care),
             Believed::Owner => Some(Care { owners: false, ..care }),
             Believed::Mode => Some(Care { modes: false, ..care }),
-            Believed::Times => Some(Care { folder_times: false, link_times: false, ..care }),
+            Believed::Times => Some(Care { directory_times: false, link_times: false, ..care }),
             Believed::Tree => None,
         }
     }
@@ -213,7 +213,7 @@ pub(super) fn of_a_source() -> Vec<LieCase> {
         b"~",
     ];
     for bytes in few {
-        for field in [Field::MoreFile, Field::MoreFolder, Field::MoreLink] {
+        for field in [Field::MoreFile, Field::MoreDirectory, Field::MoreLink] {
             // Files that haul stages are left out of every source.
             table.add("readdir", true, field, 0, bytes, Believed::Tree);
         }

@@ -73,7 +73,7 @@ pub(crate) struct Unsynced {
 impl Unsynced {
     /// The records of the user that this process runs as.
     pub(crate) fn of_this_user() -> Self {
-        let directory = haul_state::folder(DIRECTORY).map_err(|error| error.to_string());
+        let directory = haul_state::directory(DIRECTORY).map_err(|error| error.to_string());
         Self::new(directory, u128::from_be_bytes(mark::boot()), boot_time())
     }
 

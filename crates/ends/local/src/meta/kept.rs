@@ -17,8 +17,8 @@ use crate::tree::local_tree::LocalTree;
 
 /// FAT and exFAT (`linux/magic.h`). They have neither owners nor modes, and no time of the root.
 const FAT: [u32; 2] = [0x4d44, 0x2011_BAB0];
-/// SMB, SMB2, file systems in user space, NTFS and shared folders of a virtual machine: some mounts of them give all
-/// entries one owner and one mode.
+/// SMB, SMB2, file systems in user space, NTFS and shared directories of a virtual machine: some mounts of them give
+/// all entries one owner and one mode.
 const OFTEN_FIXED: [u32; 6] = [0xFF53_4D42, 0xFE53_4D42, 0x6573_5546, 0x5346_544e, 0x7366_746e, 0x786f_4256];
 const NFS: u32 = 0x6969;
 /// The owner that an NFS server gives to the files of root, by default.

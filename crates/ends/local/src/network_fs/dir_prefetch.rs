@@ -58,7 +58,7 @@ impl DirPrefetch {
         let directories: Vec<RelPath> =
             names.into_iter().filter(|(_, names)| *names >= WORTHWHILE).map(|(path, _)| path).collect();
         threads.each(&directories, |path| {
-            let _doing = tree.doing("list the folder", path);
+            let _doing = tree.doing("list the directory", path);
             if let Ok(dir) = tree.root.dir(path, make)
                 && !self.is_useless()
             {

@@ -196,17 +196,17 @@ impl Root {
             return self.fault(ErrorKind::Io, operation, path, cause);
         }
         if errno == IN_ITSELF {
-            let cause = "the folder for backups is in the destination under another name";
+            let cause = "the directory for backups is in the destination under another name";
             let error = self.fault(ErrorKind::Unsupported, operation, path, cause);
             return error
-                .with_hint("give --backup-dir relative to the destination, or a folder outside of it");
+                .with_hint("give --backup-dir relative to the destination, or a directory outside of it");
         }
         let error = Error::io(self.side, operation, &errno.into()).on(self.shown(path));
         if self.follows_links() {
             return match errno {
                 DANGLING => self.fault(ErrorKind::NotFound, operation, path, NO_TARGET),
                 LEAVES => {
-                    let cause = "the symbolic link leads out of the folder that this login is confined to";
+                    let cause = "the symbolic link leads out of the directory that this login is confined to";
                     self.fault(ErrorKind::PermissionDenied, operation, path, cause)
                 }
                 _ => error,
@@ -217,7 +217,7 @@ impl Root {
         }
         if errno == Errno::LOOP || errno == Errno::NOTDIR {
             return error.with_hint(
-                "a folder on the way to it is a symbolic link or no folder; haul follows none below the root",
+                "an entry above it is a symbolic link or not a directory; haul follows no link below the root",
             );
         }
         error

@@ -84,7 +84,7 @@ pub(crate) fn has_proc() -> bool {
 /// A directory that is only held, open for system calls that take a handle: the way without `/proc`.
 ///
 /// # Errors
-/// `NOTSUP` if it is no directory.
+/// `NOTSUP` if it is not a directory.
 pub(crate) fn open_dir(held: impl AsFd) -> rustix::io::Result<OwnedFd> {
     rustix::fs::openat(held, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| if errno == Errno::NOTDIR { Errno::NOTSUP } else { errno })

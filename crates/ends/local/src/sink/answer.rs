@@ -108,7 +108,7 @@ fn keeps_inode(sink: &LocalSink, entry: &Entry, verdict: &Verdict, now: &Statx) 
     }
 }
 
-/// Whether an ancestor of `path` is no directory.
+/// Whether an ancestor of `path` is not a directory.
 fn is_below_file(sink: &LocalSink, path: &RelPath) -> bool {
     path.parent()
         .is_some_and(|parent| matches!(sink.root().dir(&parent, false), Err(Errno::NOTDIR | Errno::LOOP)))

@@ -85,7 +85,7 @@ impl LocalSink {
             }
             // Nothing was written into it, or another program has removed it.
             Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(self.root().error("set the metadata of the folder", &entry.path, errno)),
+            Err(errno) => Err(self.root().error("set the metadata of the directory", &entry.path, errno)),
         }
     }
 
@@ -94,7 +94,8 @@ impl LocalSink {
         let root = RelPath::root();
         let failed = |e: std::io::Error| {
             let error = Error::io(self.root().side(), "sync", &e).on(self.root().shown(&root));
-            error.with_hint("data of another program may be meant, or folders; run the same command again")
+            error
+                .with_hint("data of another program may be meant, or directories; run the same command again")
         };
         let devices = &self.tree().devices;
         let syncer = &self.committer.syncer;

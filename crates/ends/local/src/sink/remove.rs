@@ -22,7 +22,7 @@ impl LocalSink {
                 Err(self.root().fault(ErrorKind::InUse, "remove", path, cause))
             }
             Err(Errno::NOTEMPTY | Errno::EXIST) => {
-                let cause = "the folder is not empty";
+                let cause = "the directory is not empty";
                 Err(self.root().fault(ErrorKind::NotEmpty, "remove", path, cause))
             }
             Err(errno) => Err(self.root().error("remove", path, errno)),

@@ -147,14 +147,14 @@ fn a_large_file_may_arrive_in_parts_in_any_order_and_twice() {
 }
 
 /// A sink in a directory, and its answer to an offered entry.
-fn folder(dir: &std::path::Path, entry: &Arc<Entry>) -> (LocalSink, Answer) {
+fn directory(dir: &std::path::Path, entry: &Arc<Entry>) -> (LocalSink, Answer) {
     let root = Root::new(RootEntry::new(dir, b"."), Side::Destination, Arc::default());
     let sink = LocalSink::new(root, SinkOptions::default(), BufferPool::new(1 << 20)).unwrap();
     let answer = sink.offer(&[Offer { entry: entry.clone(), digest: None }]).unwrap().remove(0).unwrap();
     (sink, answer)
 }
 
-fn folder_entry() -> Entry {
+fn directory_entry() -> Entry {
     let kind = EntryKind::Dir;
     Entry { kind, path: RelPath::new(b"d").unwrap(), mode: 0o755, allocated: 0, ..(*entry(0)).clone() }
 }
@@ -162,10 +162,10 @@ fn folder_entry() -> Entry {
 #[test]
 fn a_file_that_replaced_a_directory_is_not_changed() {
     let dir = tempfile::tempdir().unwrap();
-    let (sink, answer) = folder(dir.path(), &Arc::new(folder_entry()));
+    let (sink, answer) = directory(dir.path(), &Arc::new(directory_entry()));
     assert_eq!(answer, Answer::Made(Changes::NEW));
     let (made, moved) = (dir.path().join("d"), dir.path().join("moved"));
-    for decoy in ["folder", "file"] {
+    for decoy in ["directory", "file"] {
         std::fs::rename(&made, &moved).unwrap();
         if decoy == "file" {
             std::fs::write(&made, b"").unwrap();
@@ -173,7 +173,7 @@ fn a_file_that_replaced_a_directory_is_not_changed() {
             std::fs::create_dir(&made).unwrap();
         }
         let before = std::fs::metadata(&made).unwrap();
-        sink.dirs.add(&Entry { ino: std::fs::metadata(&moved).unwrap().ino(), ..folder_entry() }).unwrap();
+        sink.dirs.add(&Entry { ino: std::fs::metadata(&moved).unwrap().ino(), ..directory_entry() }).unwrap();
         let error = sink.finish().unwrap_err();
         assert!(error.cause().contains("put in its place"), "{error}");
         let now = std::fs::metadata(&made).unwrap();
@@ -191,15 +191,16 @@ fn a_file_that_replaced_a_directory_is_not_changed() {
 fn attributes_of_the_machine_are_not_set_and_a_warning_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let named = |name: &[u8]| (name.to_vec().into(), b"v".to_vec().into());
-    let entry = Arc::new(Entry { xattrs: vec![named(b"security.evil"), named(b"user.x")], ..folder_entry() });
-    let (sink, _) = folder(dir.path(), &entry);
+    let entry =
+        Arc::new(Entry { xattrs: vec![named(b"security.evil"), named(b"user.x")], ..directory_entry() });
+    let (sink, _) = directory(dir.path(), &entry);
     let notes = sink.finish().unwrap().notes;
     assert!(notes.iter().any(|note| note.what == "attribute security.evil"), "{notes:?}");
     let mut names = [0_u8; 256];
     let len = rustix::fs::listxattr(dir.path().join("d"), &mut names[..]).unwrap();
     let names = String::from_utf8_lossy(&names[..len]).into_owned();
     assert!(names.contains("user.x") && !names.contains("evil"), "{names}");
-    assert_eq!(folder(dir.path(), &entry).1, Answer::Same, "the next run finds no difference");
+    assert_eq!(directory(dir.path(), &entry).1, Answer::Same, "the next run finds no difference");
 }
 
 #[test]
@@ -209,9 +210,9 @@ fn entries_that_no_file_system_has_are_refused() {
     let sink = LocalSink::new(root, SinkOptions::default(), BufferPool::new(1 << 20)).unwrap();
     let journal = RelPath::new(b".haul-0123456789abcdef.part/.journal").unwrap();
     for bad in [
-        Entry { uid: u32::MAX, ..folder_entry() },
-        Entry { path: journal, ..folder_entry() },
-        Entry { mtime: Timestamp { sec: 1, nsec: 0x3fff_ffff }, ..folder_entry() },
+        Entry { uid: u32::MAX, ..directory_entry() },
+        Entry { path: journal, ..directory_entry() },
+        Entry { mtime: Timestamp { sec: 1, nsec: 0x3fff_ffff }, ..directory_entry() },
     ] {
         let offer = Offer { entry: Arc::new(bad), digest: None };
         let error = sink.offer(&[offer]).unwrap().remove(0).unwrap_err();

@@ -22,7 +22,7 @@ const NETWORK_FS: [i64; 17] = [
     0x1983_0326, // BeeGFS
     0x2003_0528, // OrangeFS
     0x0116_1970, // GFS2
-    0x786F_4256, // VirtualBox shared folders
+    0x786F_4256, // VirtualBox shared directories
 ];
 
 /// Whether `path` is on a network file system; `None` if `path` cannot be examined.

@@ -9,7 +9,7 @@ use haul_index::KnownDir;
 use rustix::fs::{Mode, OFlags};
 
 use super::names::{BATCH, Walk};
-use super::stack::{Folder, Lookups};
+use super::stack::{Directory, Lookups};
 use crate::path::at::{At, Dir};
 
 /// Subdirectories of one directory that one thread looks up: each is listed, too.
@@ -19,7 +19,7 @@ impl<'a> Walk<'a> {
     /// Hands over the entries of a directory from the index. Only its subdirectories are looked up.
     pub(super) fn list_indexed(
         &self,
-        folder: &Folder,
+        directory: &Directory,
         rules: &DirRules,
         known: &KnownDir<'_>,
         forecast: &mut ForecastListing<'_>,
@@ -29,7 +29,7 @@ impl<'a> Walk<'a> {
         let entries = match known.entries() {
             Ok(entries) => entries,
             Err(error) => {
-                batch.errors.push(self.index_failure(folder, &error));
+                batch.errors.push(self.index_failure(directory, &error));
                 return Ok(());
             }
         };
@@ -43,8 +43,8 @@ impl<'a> Walk<'a> {
                     let part = match &mut part {
                         Some(part) => part,
                         None => {
-                            let dir = self.hold(&self.at(folder)?)?;
-                            let new = Lookups::new(&folder.path, dir, SUBDIRECTORIES, None);
+                            let dir = self.hold(&self.at(directory)?)?;
+                            let new = Lookups::new(&directory.path, dir, SUBDIRECTORIES, None);
                             part.insert(new.with_rules(rules.clone()))
                         }
                     };
@@ -62,7 +62,7 @@ impl<'a> Walk<'a> {
                         self.visit(std::mem::replace(&mut indexed, from_index()));
                     }
                 }
-                Err(error) => batch.errors.push(self.index_failure(folder, &error)),
+                Err(error) => batch.errors.push(self.index_failure(directory, &error)),
             }
             if self.is_stopped() {
                 return Ok(());
@@ -75,10 +75,10 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn index_failure(&self, folder: &Folder, error: &std::io::Error) -> Failure {
-        let error = Error::io(Side::Local, "read the index", error).on(self.tree.root.shown(&folder.path));
+    fn index_failure(&self, directory: &Directory, error: &std::io::Error) -> Failure {
+        let error = Error::io(Side::Local, "read the index", error).on(self.tree.root.shown(&directory.path));
         let error = error.with_hint("leave out --index, or remove the index");
-        Failure { path: folder.path.clone(), error }
+        Failure { path: directory.path.clone(), error }
     }
 
     /// Holds a directory, to look up names in it.

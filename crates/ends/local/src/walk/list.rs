@@ -12,7 +12,7 @@ use rustix::fs::{OFlags, RawDir};
 use rustix::io::Errno;
 
 use super::names::{BATCH, Walk};
-use super::stack::{Folder, Lookups, WalkStep};
+use super::stack::{Directory, Lookups, WalkStep};
 use crate::meta::entry::entry;
 use crate::path::at::Dir;
 use crate::tree::local_tree::LocalTree;
@@ -79,12 +79,12 @@ impl<'a> Walk<'a> {
                 call();
             }
             match step {
-                WalkStep::List(folder) => {
-                    if let Err(errno) = self.list(&folder, &mut batch, &mut space, &call)
+                WalkStep::List(directory) => {
+                    if let Err(errno) = self.list(&directory, &mut batch, &mut space, &call)
                         // The directory was removed since it was found.
                         && errno != Errno::NOENT
                     {
-                        batch.errors.push(self.failure("list the folder", &folder.path, errno));
+                        batch.errors.push(self.failure("list the directory", &directory.path, errno));
                     }
                     self.threads.done();
                 }
@@ -107,24 +107,24 @@ impl<'a> Walk<'a> {
     /// Lists a directory, from the index or from the file system.
     fn list(
         &self,
-        folder: &Folder,
+        directory: &Directory,
         batch: &mut ScanBatch,
         space: &mut Vec<u8>,
         call: &dyn Fn(),
     ) -> rustix::io::Result<()> {
-        let path = &folder.path;
+        let path = &directory.path;
         let mut forecast = self.forecast.list(path.depth());
-        let Some(rules) = self.rules_of(folder, batch) else { return Ok(()) };
-        if let Some(known) = self.index.and_then(|index| index.folder(path, &folder.stamp)) {
-            return self.list_indexed(folder, &rules, &known, &mut forecast, batch, call);
+        let Some(rules) = self.rules_of(directory, batch) else { return Ok(()) };
+        if let Some(known) = self.index.and_then(|index| index.directory(path, &directory.stamp)) {
+            return self.list_indexed(directory, &rules, &known, &mut forecast, batch, call);
         }
-        let record = self.index.and_then(|index| index.record(path, folder.stamp)).map(Arc::new);
-        let _doing = self.tree.doing("list the folder", path);
-        let opened = self.tree.root.open(&self.at(folder)?, path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let record = self.index.and_then(|index| index.record(path, directory.stamp)).map(Arc::new);
+        let _doing = self.tree.doing("list the directory", path);
+        let opened = self.tree.root.open(&self.at(directory)?, path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let dir = Arc::new(Dir::new(opened, false, &self.tree.root.ops));
         let mut names = 0;
         let part = Lookups::new(path, dir.clone(), NAMES, record).with_rules(rules);
-        let mut part = part.descending(folder.lineage.clone());
+        let mut part = part.descending(directory.lineage.clone());
         let mut listing = RawDir::new(&*dir, space.spare_capacity_mut());
         while let Some(found) = {
             if listing.is_buffer_empty() {

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::lineage::Lineage;
 use super::rules;
-use super::stack::{Folder, Lookups, Stack, WalkStep};
+use super::stack::{Directory, Lookups, Stack, WalkStep};
 use crate::meta::entry::{FoundEntry, OwnerLookup, find};
 use crate::path::at::At;
 use crate::path::descriptors;
@@ -85,19 +85,19 @@ impl<'a> Walk<'a> {
         self.failed.lock().take().map_or(Ok(()), Err)
     }
 
-    /// The filter rules of a directory. If its file of rules cannot be read, the directory is not listed; if it is no file
-    /// of rules, the walk ends.
-    pub(super) fn rules_of(&self, folder: &Folder, batch: &mut ScanBatch) -> Option<DirRules> {
+    /// The filter rules of a directory. If its file of rules cannot be read, the directory is not listed; if it is no
+    /// file of rules, the walk ends.
+    pub(super) fn rules_of(&self, directory: &Directory, batch: &mut ScanBatch) -> Option<DirRules> {
         if !self.options.rules.are_in_tree() {
-            return Some(folder.rules_above.clone());
+            return Some(directory.rules_above.clone());
         }
-        match rules::enter(self.tree, &self.filter, &folder.rules_above, &folder.path) {
+        match rules::enter(self.tree, &self.filter, &directory.rules_above, &directory.path) {
             Ok(rules) => return Some(rules),
             Err(error) if error.kind() == ErrorKind::Usage => {
                 self.failed.lock().get_or_insert(error);
                 self.stopped.store(true, Ordering::Relaxed);
             }
-            Err(error) => batch.errors.push(Failure { path: folder.path.clone(), error }),
+            Err(error) => batch.errors.push(Failure { path: directory.path.clone(), error }),
         }
         None
     }
@@ -145,8 +145,8 @@ impl<'a> Walk<'a> {
                     };
                     let most = self.most_held;
                     let (path, at) = (start.clone(), Some(at));
-                    self.forecast.found_folder(path.depth());
-                    self.stack.lock().put(Folder { path, at, stamp, lineage, rules_above }, most);
+                    self.forecast.found_directory(path.depth());
+                    self.stack.lock().put(Directory { path, at, stamp, lineage, rules_above }, most);
                 }
                 batch.entries.push(entry);
             }
@@ -223,8 +223,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Finds a directory of the stack.
-    pub(super) fn at(&self, folder: &Folder) -> rustix::io::Result<At> {
-        folder.at.clone().map_or_else(|| self.tree.root.at(&folder.path), Ok)
+    pub(super) fn at(&self, directory: &Directory) -> rustix::io::Result<At> {
+        directory.at.clone().map_or_else(|| self.tree.root.at(&directory.path), Ok)
     }
 
     /// Looks up a name, and returns whether it is an entry of the scan; or later (`None`) if that is a request to a
@@ -303,9 +303,11 @@ impl<'a> Walk<'a> {
                 batch.errors.push(self.own_ancestor(&path));
                 return false;
             };
-            self.forecast.found_folder(path.depth());
+            self.forecast.found_directory(path.depth());
             let (stamp, rules_above) = (found.stamp, part.rules.clone());
-            self.stack.lock().put(Folder { path, at: Some(at), stamp, lineage, rules_above }, self.most_held);
+            self.stack
+                .lock()
+                .put(Directory { path, at: Some(at), stamp, lineage, rules_above }, self.most_held);
             call();
         }
         batch.entries.push(found.entry);

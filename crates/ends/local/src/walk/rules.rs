@@ -21,9 +21,9 @@ pub(crate) fn above(tree: &LocalTree, names: &[Vec<u8>]) -> Result<RulesAbove> {
     let root = std::path::absolute(tree.root.path())
         .map_err(|error| Error::io(tree.root.side(), "find the root", &error))?;
     if tree.root.is_confined() && !names.is_empty() {
-        let cause = "this login is confined to a folder, so files of rules above the root are not read";
+        let cause = "this login is confined to a directory, so files of rules above the root are not read";
         let error = Error::new(ErrorKind::PermissionDenied, tree.root.side(), READ, cause);
-        return Err(error.with_hint("name the file without a folder: --filter 'dir-merge .rsync-filter'"));
+        return Err(error.with_hint("name the file without a directory: --filter 'dir-merge .rsync-filter'"));
     }
     look_above(root.as_os_str().as_bytes(), names, &mut |path| {
         tree.root.ops.one();

@@ -12,7 +12,7 @@ use crate::path::at::{At, Dir};
 /// The stack of a walk. Last in, first out: few handles are held.
 #[derive(Default)]
 pub(super) struct Stack<'a> {
-    pub(super) dirs: Vec<Folder>,
+    pub(super) dirs: Vec<Directory>,
     /// Names that were listed, by their directory.
     pub(super) names: Vec<Lookups<'a>>,
 }
@@ -20,16 +20,17 @@ pub(super) struct Stack<'a> {
 impl Stack<'_> {
     /// Adds a directory. Every level of a deep tree may have one that waits, so only `most` of them hold a descriptor.
     /// The paths of the others are resolved again.
-    pub(super) fn put(&mut self, mut folder: Folder, most: usize) {
-        let last = self.dirs.last().and_then(|folder| folder.at.as_ref());
-        let is_held = last.zip(folder.at.as_ref()).is_some_and(|(last, at)| Arc::ptr_eq(&last.dir, &at.dir));
-        folder.at = folder.at.filter(|_| is_held || self.dirs.len() < most);
-        self.dirs.push(folder);
+    pub(super) fn put(&mut self, mut directory: Directory, most: usize) {
+        let last = self.dirs.last().and_then(|directory| directory.at.as_ref());
+        let is_held =
+            last.zip(directory.at.as_ref()).is_some_and(|(last, at)| Arc::ptr_eq(&last.dir, &at.dir));
+        directory.at = directory.at.filter(|_| is_held || self.dirs.len() < most);
+        self.dirs.push(directory);
     }
 }
 
 /// A directory that is to be listed.
-pub(super) struct Folder {
+pub(super) struct Directory {
     pub(super) path: RelPath,
     /// Its name in its open parent; `None` if too many are held.
     pub(super) at: Option<At>,
@@ -87,6 +88,6 @@ impl<'a> Lookups<'a> {
 
 /// One step of a walk.
 pub(super) enum WalkStep<'a> {
-    List(Folder),
+    List(Directory),
     Look(Lookups<'a>),
 }

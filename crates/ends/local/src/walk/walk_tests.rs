@@ -48,11 +48,11 @@ fn path(text: &str) -> RelPath {
 fn every_entry_is_found_once_on_local_and_network_file_systems() {
     let dir = tempfile::tempdir().unwrap();
     let mut wanted = BTreeSet::from([String::new()]);
-    for folder in ["a", "a/b", "a/b/c", "d"] {
-        fs::create_dir(dir.path().join(folder)).unwrap();
-        wanted.insert(folder.to_owned());
+    for directory in ["a", "a/b", "a/b/c", "d"] {
+        fs::create_dir(dir.path().join(directory)).unwrap();
+        wanted.insert(directory.to_owned());
         for file in 0..NAMES + 3 {
-            let file = format!("{folder}/{file}");
+            let file = format!("{directory}/{file}");
             fs::write(dir.path().join(&file), "").unwrap();
             wanted.insert(file);
         }
@@ -68,8 +68,8 @@ fn every_entry_is_found_once_on_local_and_network_file_systems() {
 #[test]
 fn starts_are_walked_with_their_ancestors() {
     let dir = tempfile::tempdir().unwrap();
-    for folder in ["a/b/c", "a/x", "d"] {
-        fs::create_dir_all(dir.path().join(folder)).unwrap();
+    for directory in ["a/b/c", "a/x", "d"] {
+        fs::create_dir_all(dir.path().join(directory)).unwrap();
     }
     let starts = vec![path("a/b"), path("missing")];
     let found = found(&tree(dir.path(), false), &ScanOptions { starts, ..ScanOptions::default() });
@@ -81,8 +81,8 @@ fn starts_are_walked_with_their_ancestors() {
 #[test]
 fn a_visitor_stops_the_walk() {
     let dir = tempfile::tempdir().unwrap();
-    for folder in 0..20 {
-        fs::create_dir(dir.path().join(folder.to_string())).unwrap();
+    for directory in 0..20 {
+        fs::create_dir(dir.path().join(directory.to_string())).unwrap();
     }
     let batches = Mutex::new(0);
     let visit = |_: ScanBatch| {

@@ -122,7 +122,7 @@ impl MemSink {
         }
     }
 
-    /// Whether a parent of `path` is no directory.
+    /// Whether a parent of `path` is not a directory.
     fn is_below_file(state: &MemTreeState, path: &RelPath) -> bool {
         let mut above = path.parent();
         while let Some(dir) = above {

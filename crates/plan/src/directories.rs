@@ -8,7 +8,7 @@ use crate::top::Top;
 
 /// The figures of the entries below a directory, at any depth.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FolderFigures {
+pub struct DirectoryFigures {
     /// The directory.
     pub path: RelPath,
     /// Bytes in files, without holes. A hard-linked file counts at its first name.
@@ -18,7 +18,7 @@ pub struct FolderFigures {
 }
 
 /// A directory that the pass is in.
-struct OpenFolder {
+struct OpenDirectory {
     /// The length of its path, as a prefix of the innermost path. In a deep tree, storing all paths would take much
     /// more memory.
     end: usize,
@@ -30,8 +30,8 @@ struct OpenFolder {
 }
 
 /// The directories above the current entry, and the largest of those that the pass has left.
-pub(crate) struct OpenFolders {
-    open: Vec<OpenFolder>,
+pub(crate) struct OpenDirectories {
+    open: Vec<OpenDirectory>,
     /// The path of the innermost directory.
     path: RelPath,
     largest: Top<u64>,
@@ -39,7 +39,7 @@ pub(crate) struct OpenFolders {
     deepest: Top,
 }
 
-impl OpenFolders {
+impl OpenDirectories {
     pub(crate) fn new(most: usize) -> Self {
         Self {
             open: Vec::new(),
@@ -56,26 +56,26 @@ impl OpenFolders {
         while self
             .open
             .last()
-            .is_some_and(|folder| !is_below(&found.path, &self.path.as_bytes()[..folder.end]))
+            .is_some_and(|directory| !is_below(&found.path, &self.path.as_bytes()[..directory.end]))
         {
             empty = empty.or(self.leave());
         }
-        if let Some(folder) = self.open.last_mut() {
-            folder.inside += 1;
-            folder.entries += 1;
-            folder.bytes += found.bytes;
+        if let Some(directory) = self.open.last_mut() {
+            directory.inside += 1;
+            directory.entries += 1;
+            directory.bytes += found.bytes;
         }
         if found.is_dir {
             self.path = found.path.clone();
             let end = self.path.as_bytes().len();
-            self.open.push(OpenFolder { end, inside: 0, entries: 0, bytes: 0 });
+            self.open.push(OpenDirectory { end, inside: 0, entries: 0, bytes: 0 });
         }
         empty
     }
 
     /// Leaves the innermost directory. Returns it if it is empty.
     fn leave(&mut self) -> Option<RelPath> {
-        let OpenFolder { end, inside, entries, bytes } = self.open.pop()?;
+        let OpenDirectory { end, inside, entries, bytes } = self.open.pop()?;
         let path = self.path.ancestor(end)?;
         if let Some(above) = self.open.last_mut() {
             above.entries += entries;
@@ -99,14 +99,15 @@ impl OpenFolders {
     }
 
     /// The largest, the widest and the deepest directories.
-    pub(crate) fn into_figures(self) -> (Vec<FolderFigures>, Vec<RankedEntry>, Vec<RankedEntry>) {
+    pub(crate) fn into_figures(self) -> (Vec<DirectoryFigures>, Vec<RankedEntry>, Vec<RankedEntry>) {
         let largest = self.largest.into_vec().into_iter();
-        let largest = largest.map(|(path, bytes, entries)| FolderFigures { path, bytes, entries }).collect();
+        let largest =
+            largest.map(|(path, bytes, entries)| DirectoryFigures { path, bytes, entries }).collect();
         (largest, self.widest.into_ranked(), self.deepest.into_ranked())
     }
 }
 
-fn is_below(path: &RelPath, folder: &[u8]) -> bool {
-    let Some(rest) = path.as_bytes().strip_prefix(folder) else { return false };
-    if folder.is_empty() { !rest.is_empty() } else { rest.first() == Some(&b'/') }
+fn is_below(path: &RelPath, directory: &[u8]) -> bool {
+    let Some(rest) = path.as_bytes().strip_prefix(directory) else { return false };
+    if directory.is_empty() { !rest.is_empty() } else { rest.first() == Some(&b'/') }
 }

@@ -14,15 +14,15 @@ const MAX_LEN: u64 = 4 * 1024 * 1024;
 
 /// The directory of the records, accessible to its owner only.
 #[derive(Clone)]
-pub(crate) struct JobFolder(PathBuf);
+pub(crate) struct JobDirectory(PathBuf);
 
-impl JobFolder {
+impl JobDirectory {
     /// Opens the directory of this user's jobs; creates it if it is missing.
     ///
     /// # Errors
     /// If it cannot be created or belongs to another user.
     pub(crate) fn open() -> io::Result<Self> {
-        Self::at(haul_state::folder("jobs")?)
+        Self::at(haul_state::directory("jobs")?)
     }
 
     fn at(path: PathBuf) -> io::Result<Self> {
@@ -144,10 +144,10 @@ mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
 
-    fn folder() -> (tempfile::TempDir, JobFolder) {
+    fn directory() -> (tempfile::TempDir, JobDirectory) {
         let scratch = tempfile::tempdir().unwrap();
-        let folder = JobFolder::at(scratch.path().join("a/haul/jobs")).unwrap();
-        (scratch, folder)
+        let directory = JobDirectory::at(scratch.path().join("a/haul/jobs")).unwrap();
+        (scratch, directory)
     }
 
     fn record(id: u64) -> JobRecord {
@@ -156,42 +156,42 @@ mod tests {
 
     #[test]
     fn job_numbers_ascend_and_are_unique() {
-        let (_scratch, folder) = folder();
-        assert_eq!(fs::metadata(&folder.0).unwrap().mode() & 0o777, 0o700);
+        let (_scratch, directory) = directory();
+        assert_eq!(fs::metadata(&directory.0).unwrap().mode() & 0o777, 0o700);
         let mut ids: Vec<u64> = std::thread::scope(|scope| {
-            let claims: Vec<_> = (0..8).map(|_| scope.spawn(|| folder.claim().unwrap())).collect();
+            let claims: Vec<_> = (0..8).map(|_| scope.spawn(|| directory.claim().unwrap())).collect();
             claims.into_iter().map(|claim| claim.join().unwrap()).collect()
         });
         ids.sort_unstable();
         assert_eq!(ids, (1..=8).collect::<Vec<_>>());
-        assert_eq!(folder.records().unwrap(), [], "those that say nothing yet are left out");
+        assert_eq!(directory.records().unwrap(), [], "those that say nothing yet are left out");
         let third = record(3);
-        folder.write(&third).unwrap();
-        assert_eq!(folder.records().unwrap(), [third]);
-        fs::write(folder.file(99), "torn").unwrap();
-        assert_eq!(folder.claim().unwrap(), 100);
+        directory.write(&third).unwrap();
+        assert_eq!(directory.records().unwrap(), [third]);
+        fs::write(directory.file(99), "torn").unwrap();
+        assert_eq!(directory.claim().unwrap(), 100);
     }
 
     #[test]
     fn old_records_and_dead_sockets_are_removed_but_not_running_jobs() {
-        let (_scratch, folder) = folder();
+        let (_scratch, directory) = directory();
         for id in 1..=KEPT as u64 + 10 {
             let mut record = record(id);
             record.process.ticks += u64::from(id != 2);
-            folder.write(&record).unwrap();
-            fs::write(folder.0.join(socket_name(id)), "").unwrap();
+            directory.write(&record).unwrap();
+            fs::write(directory.0.join(socket_name(id)), "").unwrap();
         }
-        folder.tidy();
-        let ids = folder.ids().unwrap();
+        directory.tidy();
+        let ids = directory.ids().unwrap();
         assert_eq!((ids.len(), ids[0], ids[1]), (KEPT + 1, 2, 11));
-        assert_eq!(folder.numbers("sock").unwrap(), [2]);
+        assert_eq!(directory.numbers("sock").unwrap(), [2]);
     }
 
     #[test]
     fn a_directory_writable_by_others_is_refused() {
         use std::os::unix::fs::PermissionsExt;
-        let (_scratch, folder) = folder();
-        fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(JobFolder::at(folder.0.clone()).is_err());
+        let (_scratch, directory) = directory();
+        fs::set_permissions(&directory.0, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(JobDirectory::at(directory.0.clone()).is_err());
     }
 }

@@ -10,7 +10,7 @@ use haul_ends::cache::Cache;
 use haul_ends::folded_names::{FoldedNames, folded};
 
 use super::attrs::Attrs;
-use super::listing::FolderListing;
+use super::listing::DirectoryListing;
 use super::reply::Fault;
 use super::tree::Tree;
 
@@ -40,45 +40,45 @@ impl ListedNames {
 
 /// The known state of the directories of a destination.
 #[derive(Default)]
-pub(super) struct DestinationFolders {
+pub(super) struct DestinationDirectories {
     /// The names of the source.
     names: FoldedNames,
     /// Whether the server took a name for an entry of another spelling. A share may tell case apart.
     folds: AtomicBool,
     /// Directories in which the server took a name for that of an entry which the source may not have.
     guarded: Mutex<HashSet<RelPath>>,
-    known: KnownFolders,
-    listed: Mutex<ListedFolders>,
+    known: KnownDirectories,
+    listed: Mutex<ListedDirectories>,
 }
 
 #[derive(Default)]
-struct ListedFolders {
+struct ListedDirectories {
     /// `None`: the directory has too many names.
-    folders: HashMap<RelPath, Option<ListedNames>>,
+    directories: HashMap<RelPath, Option<ListedNames>>,
     names: usize,
 }
 
-impl ListedFolders {
+impl ListedDirectories {
     fn put(&mut self, dir: RelPath, names: Option<ListedNames>) {
         let count = names.as_ref().map_or(0, |names| names.exact.len()) + 1;
         if self.names + count >= REMEMBERED {
             *self = Self::default();
         }
         self.names += count;
-        self.folders.insert(dir, names);
+        self.directories.insert(dir, names);
     }
 }
 
 /// Directories that exist.
-struct KnownFolders(Mutex<Cache<RelPath, ()>>);
+struct KnownDirectories(Mutex<Cache<RelPath, ()>>);
 
-impl Default for KnownFolders {
+impl Default for KnownDirectories {
     fn default() -> Self {
         Self(Mutex::new(Cache::new(KNOWN)))
     }
 }
 
-impl DestinationFolders {
+impl DestinationDirectories {
     /// The directory exists.
     pub(super) fn know(&self, dir: &RelPath) {
         self.known.0.lock().put(dir.clone(), ());
@@ -104,7 +104,7 @@ impl DestinationFolders {
     fn doubt(&self, path: &RelPath) {
         let Some(parent) = path.parent() else { return };
         let mut listed = self.listed.lock();
-        if let Some(Some(names)) = listed.folders.get_mut(&parent) {
+        if let Some(Some(names)) = listed.directories.get_mut(&parent) {
             let is_new = names.put(path.name().to_vec(), None);
             listed.names += usize::from(is_new);
         }
@@ -117,14 +117,14 @@ impl DestinationFolders {
             path.is_root() || rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
         };
         self.known.0.lock().forget(gone);
-        self.listed.lock().folders.retain(|dir, _| !gone(dir));
+        self.listed.lock().directories.retain(|dir, _| !gone(dir));
         self.touch(path);
     }
 
     /// The known state of an entry; `None` if haul has to ask the server.
     fn seen(&self, path: &RelPath) -> Option<SeenName> {
         let listed = self.listed.lock();
-        let names = listed.folders.get(&path.parent()?)?.as_ref()?;
+        let names = listed.directories.get(&path.parent()?)?.as_ref()?;
         match names.exact.get(path.name()) {
             Some(Some(attrs)) => Some(SeenName::Is(*attrs)),
             Some(None) => None,
@@ -260,7 +260,7 @@ impl DestinationFolders {
         for parent in paths.filter_map(RelPath::parent) {
             *asked.entry(parent).or_default() += 1;
         }
-        let listed = |dir: &RelPath| self.listed.lock().folders.contains_key(dir);
+        let listed = |dir: &RelPath| self.listed.lock().directories.contains_key(dir);
         let several = asked.into_iter().filter(|(dir, count)| *count >= least && !listed(dir));
         let dirs: Vec<RelPath> = several.map(|(dir, _)| dir).collect();
         for (dir, names) in dirs.iter().zip(tree.smb.all(&dirs, |dir| names_in(tree, dir))?) {
@@ -279,7 +279,7 @@ impl DestinationFolders {
         let mut listed = self.listed.lock();
         let mut all = Vec::new();
         for dir in dirs {
-            if let Some(Some(names)) = listed.folders.get_mut(dir) {
+            if let Some(Some(names)) = listed.directories.get_mut(dir) {
                 let staged = names.exact.extract_if(|name, _| is_staging_name(name));
                 all.extend(staged.filter_map(|(name, _)| dir.join(&name).ok()));
             }
@@ -296,7 +296,7 @@ enum SeenName {
     HasOther,
 }
 
-/// The result of [`DestinationFolders::look`].
+/// The result of [`DestinationDirectories::look`].
 pub(super) struct Looked {
     /// One result for each name.
     pub(super) found: Vec<Result<Option<Attrs>, Fault>>,
@@ -306,15 +306,15 @@ pub(super) struct Looked {
 
 /// The entries at paths as they are now. A directory of which several are asked for is listed.
 pub(super) fn look_now(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<Option<Attrs>, Fault>>> {
-    let folders = DestinationFolders::default();
-    folders.list_dirs(tree, paths.iter(), LIST_FROM)?;
-    tree.smb.all(paths, |path| folders.find_exact(tree, path))
+    let directories = DestinationDirectories::default();
+    directories.list_dirs(tree, paths.iter(), LIST_FROM)?;
+    tree.smb.all(paths, |path| directories.find_exact(tree, path))
 }
 
 /// All names of a directory; `None` if they are too many.
 async fn names_in(tree: &Tree, dir: &RelPath) -> Result<Option<ListedNames>, Fault> {
     let mut names = ListedNames::default();
-    let mut listing = FolderListing::new(tree, dir);
+    let mut listing = DirectoryListing::new(tree, dir);
     loop {
         match listing.next().await {
             Ok(Some(some)) => {
@@ -339,7 +339,7 @@ pub(super) async fn has_entries(
     dir: &RelPath,
     counts: impl Fn(&[u8]) -> bool,
 ) -> Result<bool, Fault> {
-    let mut listing = FolderListing::new(tree, dir);
+    let mut listing = DirectoryListing::new(tree, dir);
     while let Some(names) = listing.next().await? {
         if names.iter().any(|named| counts(&tree.name_from(&named.name))) {
             listing.close();
