@@ -148,6 +148,9 @@ impl Fault {
         let error = Error::new(kind, side, operation, self.reason()).on(subject);
         match self.class {
             FailureClass::Login | FailureClass::Expired => error.with_hint(credentials),
+            FailureClass::NoHost => {
+                error.with_hint("check the host of --endpoint, AWS_ENDPOINT_URL or the profile")
+            }
             FailureClass::Skewed => error.with_hint("set the clock of this machine"),
             // A store says which of bucket and object is missing.
             FailureClass::NotFound if operation == "list" && self.is_bare() => error.with_hint(

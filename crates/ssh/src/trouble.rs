@@ -112,10 +112,11 @@ pub(super) fn explain(
         }
     };
     match code {
-        Some(127 | 126) => {
+        Some(code @ (126 | 127)) => {
+            let outcome = if code == 126 { "cannot be run" } else { "was not found" };
             let cause = match last {
-                "" => format!("`{remote_haul}` was not found there"),
-                last => format!("`{remote_haul}` was not found there ({last})"),
+                "" => format!("`{remote_haul}` {outcome} there"),
+                last => format!("`{remote_haul}` {outcome} there ({last})"),
             };
             let hint = "install haul there, or say where it is with `--remote-haul PATH`";
             DialRefused { trouble: AfterRefusal::Fatal, error: unreachable(START, cause).with_hint(hint) }
@@ -151,7 +152,7 @@ fn with_hint(error: Error, lines: &[&str], login: &LoginCommand) -> Error {
             "ssh offered more keys than the server takes: name one, as in -e 'ssh -o IdentitiesOnly=yes -i KEY'",
         )
     } else if said("Could not resolve hostname") {
-        error.with_hint("the part before a colon is a host; a local path with a colon in it is ./PATH")
+        error.with_hint("check the name: the part before a colon is a host, and a local path with a colon in it is ./PATH")
     } else {
         error
     }
@@ -215,6 +216,9 @@ mod tests {
         let (missing, text) = trouble(127, "bash: line 1: haul: command not found");
         assert_eq!(missing, AfterRefusal::Fatal);
         assert!(text.contains("was not found there"), "{text}");
+        assert!(
+            trouble(126, "bash: line 1: /etc/passwd: Permission denied").1.contains("cannot be run there")
+        );
         assert_eq!(trouble(255, "me@db1: Permission denied (publickey).").0, AfterRefusal::Login);
         assert_eq!(trouble(255, "Host key verification failed.").0, AfterRefusal::Login);
         for later in [

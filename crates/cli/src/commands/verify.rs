@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haul_core::text::without_errno;
-use haul_core::{EntryKind, Error, ErrorKind, Links, Location, Report, Result, Side, SinkOptions, Totals};
+use haul_core::{
+    EntryKind, Error, ErrorKind, Links, Location, Place, PlaceRoot, Report, Result, Side, SinkOptions, Totals,
+};
 use haul_engine::{Algorithm, Cancel, VerifyDifference, VerifyOptions};
 
 use haul_job::{
@@ -97,10 +99,15 @@ impl Verify {
             }
             sources = sources.into_iter().map(OpenedSource::listed).collect();
         }
+        // A prefix of a store is there only if something is below it.
+        let is_only = sources.len() == 1;
         each_source(&sources, Some(&self.destination), &*self.console, |source, reporter| {
             let place = source.place_at(&self.destination);
             let destination = self.ends.source(&self.destination, &place, Links::Kept);
             let destination = destination.map_err(|error| error.with_side(Side::Destination))?;
+            if is_only && !matches!(self.destination, Location::Object(_)) && destination.root()?.is_none() {
+                return Err(missing_destination(&self.destination, &place));
+            }
             let VerifySettings { scan, sink, trust, changes } = settings;
             let source_time_unit = source.source.caps().time_unit;
             let sink = sink.clone().map(|sink| SinkOptions { source_time_unit, ..sink });
@@ -152,6 +159,18 @@ impl Verify {
         let mut found = |checked| show(console, &reporter, differences, checked);
         let (destination, cancel) = (&*destination, &self.cancel);
         Ok(haul_engine::check_manifest(&mut lines, destination, algorithm, &mut found, &reporter, cancel))
+    }
+}
+
+/// The error of a destination that does not exist, in place of a line for each entry of the source.
+fn missing_destination(destination: &Location, place: &Place) -> Error {
+    let error = not_found(destination, Side::Destination);
+    match &place.root {
+        PlaceRoot::Inside(name) => {
+            let above = destination.to_string();
+            error.on(format!("{}/{}", above.trim_end_matches('/'), String::from_utf8_lossy(name)))
+        }
+        PlaceRoot::Exactly | PlaceRoot::InsideIfDir(_) => error,
     }
 }
 

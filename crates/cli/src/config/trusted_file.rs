@@ -21,6 +21,11 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, String> {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(failed(
+                &"Permission denied; HOME or HAUL_CONFIG names another file, an empty HAUL_CONFIG none",
+            ));
+        }
         Err(error) => return Err(system(&error)),
     };
     check(&file).map_err(|error| system(&error))?.map_err(|cause| failed(&cause))?;

@@ -418,7 +418,11 @@ impl Summary {
             let cause = cause_of(error);
             self.all_shown() && self.groups.iter().any(|group| group.cause == cause)
         };
-        if let Some(error) = self.report.fatal.as_ref().filter(|error| !was_shown(error)) {
+        // The last line tells of an interrupt.
+        let is_interrupt =
+            |error: &Error| self.exit == Exit::Interrupted && error.kind() == ErrorKind::Cancelled;
+        let fatal = self.report.fatal.as_ref();
+        if let Some(error) = fatal.filter(|error| !was_shown(error) && !is_interrupt(error)) {
             lines.push(format!("haul: {error}"));
             lines.extend(error.hint().map(|hint| format!("hint: {hint}")));
         }

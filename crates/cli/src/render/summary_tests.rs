@@ -59,6 +59,13 @@ fn a_run_that_never_started_has_no_counts() {
 }
 
 #[test]
+fn an_interrupt_is_told_once() {
+    let error = Error::new(ErrorKind::Cancelled, Side::Destination, "list", "interrupted").on("s3://b/x");
+    let report = Report { fatal: Some(error), interrupted: true, ..Report::default() };
+    assert_eq!(summary(SummaryCommand::Copy, report, Exit::Interrupted).text(), "haul: interrupted\n");
+}
+
+#[test]
 fn an_unaccounted_entry_is_reported() {
     let lost = Totals { failed: 0, ..totals() };
     let report = Report { totals: lost, ..Report::default() };

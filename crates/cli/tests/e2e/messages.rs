@@ -108,6 +108,18 @@ fn mistakes_in_the_command_are_explained() {
              files of a whole tree see `haul help patterns`",
         ),
         (
+            "a missing copy",
+            "verify src/ nosuch",
+            1,
+            "haul: failed to find `nosuch` (destination): no such file or directory",
+        ),
+        (
+            "a copy whose place is another one",
+            "verify src one",
+            1,
+            "haul: failed to find `one/src` (destination): no such file or directory",
+        ),
+        (
             "a directory onto a file",
             "copy src/ one/file",
             2,

@@ -167,7 +167,12 @@ impl Client {
     }
 
     pub(super) fn error(&self, fault: &Fault, operation: &str, key: &str) -> Error {
-        fault.error(self.side, operation, &self.name(key), self.store.terms().credentials)
+        let error = fault.error(self.side, operation, &self.name(key), self.store.terms().credentials);
+        let was_reached = fault.status != 0 || self.last_success.lock().is_some();
+        if was_reached || fault.class != FailureClass::Again {
+            return error;
+        }
+        error.with_hint("check --endpoint and the firewalls on the way; --timeout sets how long haul tries")
     }
 
     /// Repeats a request until it succeeds or a retry would not help.
@@ -185,7 +190,7 @@ impl Client {
     ) -> Result<T, Fault> {
         let mut retry = RetryPolicy::new(self.timeout);
         loop {
-            let tell = || self.report_wait("no answer from", "silence");
+            let tell = || self.report_wait("no answer from", "silence", self.timeout);
             let at = RequestProgress::new(retry.stall(), &self.cancel, unwanted).telling(&tell);
             if at.is_abandoned() {
                 return Err(Fault::new(FailureClass::Abandoned, "interrupted"));
@@ -221,7 +226,7 @@ impl Client {
             let is_told = matches!(fault.class, FailureClass::Login | FailureClass::Expired);
             if retry.is_long() && !is_told {
                 let outcome = if fault.status == 0 { "no answer from" } else { "no success at" };
-                self.report_wait(outcome, &fault.reason());
+                self.report_wait(outcome, &fault.reason(), retry.limit_after(&fault, last_success));
             }
             let mut ends = vec![&*self.cancel];
             ends.extend(unwanted);
@@ -231,11 +236,11 @@ impl Client {
     }
 
     /// Tells the user once that no request has succeeded yet, if none ever did.
-    fn report_wait(&self, outcome: &str, why: &str) {
+    fn report_wait(&self, outcome: &str, why: &str, longest: Duration) {
         if self.last_success.lock().is_some() || self.wait_reported.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (store, most) = (self.shown_endpoint(), self.timeout.as_secs());
+        let (store, most) = (self.shown_endpoint(), longest.as_secs());
         let mut why = without_errno(why);
         if let Some(host) = store.strip_prefix("http://")
             && WITHOUT_TLS.iter().any(|text| why.contains(text))

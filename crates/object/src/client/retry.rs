@@ -53,10 +53,16 @@ impl RetryPolicy {
             FailureClass::Nonsense => self.tries < NONSENSE,
             // Credentials that never worked are a mistake; those that did are being replaced.
             FailureClass::Login | FailureClass::Skewed => last_success.is_some(),
-            FailureClass::NoHost => last_success.is_some() || since.elapsed() < NO_HOST,
+            FailureClass::NoHost => true,
             _ => false,
         };
-        again && since.elapsed() < self.limit
+        again && since.elapsed() < self.limit_after(fault, last_success)
+    }
+
+    /// How long this failure is retried. A host that was never known is more likely a mistake than a failing name server.
+    pub(super) fn limit_after(&self, fault: &Fault, last_success: Option<Instant>) -> Duration {
+        let is_unknown = fault.class == FailureClass::NoHost && last_success.is_none();
+        if is_unknown { self.limit.min(NO_HOST) } else { self.limit }
     }
 
     /// Whether the retries have lasted long enough to tell the user, or will have before the next try.
@@ -86,7 +92,8 @@ impl RetryPolicy {
     /// Returns early when one of `ends` is set.
     pub(super) fn wait(&self, fault: &Fault, ends: &[&AtomicBool]) {
         let wait = self.longest_wait().mul_f64(0.5 + chance() / 2.0);
-        let asked = fault.retry_after.map_or(wait, |asked| asked.max(wait)).min(self.limit);
+        let longest = if fault.class == FailureClass::NoHost { LONG } else { self.limit };
+        let asked = fault.retry_after.map_or(wait, |asked| asked.max(wait)).min(longest);
         let until = Instant::now() + asked;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
             if ends.iter().any(|end| end.load(Ordering::Relaxed)) {
@@ -134,6 +141,10 @@ mod tests {
         let mut damaged = RetryPolicy::new(Duration::from_secs(60));
         let tries = (1..).take_while(|_| damaged.allows(&fault(FailureClass::Damaged), None)).count();
         assert_eq!(tries, 4);
+        let limits = |last_success| {
+            RetryPolicy::new(Duration::from_secs(60)).limit_after(&fault(FailureClass::NoHost), last_success)
+        };
+        assert_eq!((limits(None), limits(now)), (NO_HOST, Duration::from_secs(60)));
         let mut over = RetryPolicy::new(Duration::ZERO);
         assert!(!over.allows(&fault(FailureClass::Again), None));
         assert!(!over.allows(&fault(FailureClass::Again), None));
