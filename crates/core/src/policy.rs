@@ -187,9 +187,16 @@ pub fn changes<S: Existing + ?Sized>(
     size | Changes::CONTENT.when(differs && (!is_file || by_digest)) | metadata()
 }
 
+/// Whether `--update` excludes a file because `seen`, which the destination has under its name, is a newer file. A further
+/// name of a file is excluded as the file itself.
+pub fn is_newer<S: Existing + ?Sized>(options: &SinkOptions, entry: &Entry, seen: &S) -> bool {
+    let is_file = entry.is_file() && seen.kind() == Some(ExistingKind::File);
+    options.update && is_file && seen.is_newer_than(entry.mtime)
+}
+
 fn file<S: Existing + ?Sized>(options: &SinkOptions, offer: &Offer, seen: &S) -> Verdict {
     let entry = &*offer.entry;
-    if options.update && seen.is_newer_than(entry.mtime) {
+    if is_newer(options, entry, seen) {
         return Verdict::Left(SkipReason::Newer);
     }
     if seen.size() != Some(entry.len) {

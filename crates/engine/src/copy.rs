@@ -4,7 +4,7 @@ use haul_core::{Phase, Report, Reporter};
 
 use crate::cancel::Cancel;
 use crate::locked::copy_locked;
-use crate::make_links::make_links;
+use crate::make_links::make_all_links;
 use crate::meter::Meter;
 use crate::options::{CopyOptions, EndPair};
 use crate::page_report::report_pages;
@@ -60,7 +60,8 @@ fn copy_part(
     });
     if goes_on() {
         meter.begin_phase(Phase::Link);
-        with_progress(&run, || make_links(&run));
+        let pass = || Run::second(part, options, &rules, meter, cancel).before_deletion(&run, true);
+        make_all_links(&run, options.workers, &pass);
     }
     if goes_on()
         && let (Some(delete), Some(view)) = (options.delete, &part.view)
@@ -68,8 +69,8 @@ fn copy_part(
         meter.begin_phase(Phase::Delete);
         let pruned = with_progress(&run, || prune(&run, &**view, scan_options, delete, listed));
         if let (Some(deferred), true) = (&run.deferred, goes_on()) {
-            let second = Run::second(part, options, &rules, meter, cancel);
-            second_pass::copy_deferred(&second, deferred, &pruned, options.workers);
+            let pass = || Run::second(part, options, &rules, meter, cancel);
+            second_pass::copy_deferred(&pass, deferred, &pruned, options.workers);
         }
         report.not_removed = pruned.refused;
         report.refused = run.guard.has_refused();

@@ -2,8 +2,8 @@
 //! end.
 
 use haul_core::sync::Mutex;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use haul_core::{Entry, Error, HardLink, Links, RelPath, Result};
@@ -17,6 +17,10 @@ pub(crate) struct HardLinks {
     /// By device and inode: the first name, and the number of names found.
     first: Mutex<HashMap<(u64, u64), (RelPath, u32)>>,
     further: Mutex<Spool<HardLink>>,
+    /// First names that the destination has left as they are: they may be other files there.
+    left: Mutex<HashSet<RelPath>>,
+    /// Further names of these.
+    alone: Mutex<Spool<Entry>>,
 }
 
 impl HardLinks {
@@ -62,6 +66,30 @@ impl HardLinks {
     /// `Io` if the list of links cannot be written.
     pub(crate) fn add(&self, link: &HardLink) -> Result<()> {
         self.further.lock().push(link).map_err(|e| list_error(&e))
+    }
+
+    /// The destination has left this entry as it is, so no name becomes a link to it.
+    pub(crate) fn leave(&self, entry: &Entry) {
+        if entry.nlink > 1 && !entry.is_dir() {
+            self.left.lock().insert(entry.path.clone());
+        }
+    }
+
+    /// Keeps the entry of a link to a name that the destination has left as it is. `false` if it is another link.
+    ///
+    /// # Errors
+    /// `Io` if the list of links cannot be written.
+    pub(crate) fn keep_alone(&self, link: &HardLink) -> Result<bool> {
+        if !self.left.lock().contains(&link.to) {
+            return Ok(false);
+        }
+        self.alone.lock().push(&link.entry).map_err(|e| list_error(&e))?;
+        Ok(true)
+    }
+
+    /// Takes out the entries that are to be copied without the names found before.
+    pub(crate) fn take_alone(&self) -> Spool<Entry> {
+        std::mem::take(&mut *self.alone.lock())
     }
 
     /// Takes the links to make out.

@@ -1,20 +1,43 @@
 //! Makes the hard links, after all content is at the destination.
 
 use haul_core::event::{Action, Content, Done};
-use haul_core::{Answer, Changes, Error, HardLink, Result, Side};
+use haul_core::{Answer, Changes, Entry, Error, HardLink, Result, ScanBatch, Side};
 
 use crate::chunks::chunks;
 use crate::confirmed::ConfirmedBy;
 use crate::hard_links::list_error;
+use crate::pipeline::{pipeline, with_progress};
 use crate::run::Run;
 
 /// The number of links in one request to the sink.
 const PER_REQUEST: usize = 2048;
 
-/// Makes all links.
-pub(crate) fn make_links(run: &Run<'_>) {
+/// Makes all links, in passes that `pass` makes: names of a file whose first name the destination has left as it is are
+/// copied on their own, and the first of them is a first name then.
+pub(crate) fn make_all_links<'a>(run: &Run<'_>, workers: usize, pass: &dyn Fn() -> Run<'a>) {
+    with_progress(run, || make_links(run));
+    let mut alone = run.links.take_alone();
+    while !alone.is_empty() && !run.stopped() {
+        let next = pass();
+        let mut sent = Ok(());
+        pipeline(&next, workers, |found| {
+            sent = alone.forwards(|entries: Vec<Entry>| -> std::io::Result<()> {
+                // The receivers are gone only if the run has ended.
+                let _ended = found.send(ScanBatch { entries, ..ScanBatch::default() });
+                Ok(())
+            });
+        });
+        if let Err(e) = sent {
+            run.abort(list_error(&e));
+        }
+        with_progress(&next, || make_links(&next));
+        alone = next.links.take_alone();
+    }
+}
+
+fn make_links(run: &Run<'_>) {
     let made = run.links.take().forwards(|links: Vec<HardLink>| -> std::io::Result<()> {
-        let ready: Vec<HardLink> = links.into_iter().filter(|link| !follows_deferred(run, link)).collect();
+        let ready: Vec<HardLink> = links.into_iter().filter(|link| !waits(run, link)).collect();
         let weight = |link: &HardLink| link.entry.weight() + link.to.as_bytes().len();
         for links in chunks(&ready, PER_REQUEST, weight) {
             if run.stopped() {
@@ -34,6 +57,15 @@ pub(crate) fn make_links(run: &Run<'_>) {
     if let Err(e) = made {
         run.abort(list_error(&e));
     }
+}
+
+/// Whether the link is not to be made now.
+fn waits(run: &Run<'_>, link: &HardLink) -> bool {
+    let is_alone = run.links.keep_alone(link).unwrap_or_else(|error| {
+        run.abort(error);
+        true
+    });
+    is_alone || follows_deferred(run, link)
 }
 
 /// Whether the file itself is deferred; then the link is deferred too.

@@ -223,7 +223,8 @@ fn settle(run: &Run<'_>, offer: &Offer, answer: Result<Answer>) {
     match &answer {
         Ok(Answer::Same | Answer::Updated(_)) => run.confirm(entry, ConfirmedBy::Compared),
         Ok(Answer::Made(_)) => run.confirm(entry, ConfirmedBy::Sent),
-        Ok(Answer::Left(_) | Answer::Need { .. }) | Err(_) => {}
+        Ok(Answer::Left(_)) => run.links.leave(entry),
+        Ok(Answer::Need { .. }) | Err(_) => {}
     }
     let mut totals = run.meter.totals();
     let (action, changes) = match answer {

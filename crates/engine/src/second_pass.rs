@@ -4,14 +4,20 @@ use haul_core::event::{Action, Content, Done};
 use haul_core::{Changes, Entry, Error, HardLink, RelPath};
 
 use crate::deferred::{Deferred, WaitingEntries, list_error};
-use crate::make_links::make_links;
+use crate::make_links::make_all_links;
 use crate::offer::would_copy;
 use crate::pipeline::pipeline;
 use crate::prune::Pruned;
 use crate::run::Run;
 
 /// Copies the deferred entries. Their directories have been emptied, unless an entry in them was not deleted.
-pub(crate) fn copy_deferred(run: &Run<'_>, deferred: &Deferred, pruned: &Pruned, workers: usize) {
+pub(crate) fn copy_deferred<'a>(
+    pass: &dyn Fn() -> Run<'a>,
+    deferred: &Deferred,
+    pruned: &Pruned,
+    workers: usize,
+) {
+    let run = &pass();
     let waiting = deferred.take();
     if waiting.paths.is_empty() {
         return;
@@ -33,7 +39,7 @@ pub(crate) fn copy_deferred(run: &Run<'_>, deferred: &Deferred, pruned: &Pruned,
         run.abort(list_error(&e));
     }
     if !run.stopped() {
-        make_links(run);
+        make_all_links(run, workers, pass);
     }
 }
 

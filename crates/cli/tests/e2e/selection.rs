@@ -1,7 +1,7 @@
 //! Filters, compared with rsync where it has the option.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use haul_testkit::tree::list;
@@ -16,6 +16,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         only_the_files_of_a_list_are_copied,
         existing_and_newer_files_are_left_when_told_to,
         existing_replaces_a_directory_that_has_the_name_of_a_file,
+        no_name_becomes_a_link_to_a_file_that_was_left,
         size_alone_may_tell,
     ];
     all.extend(cases![Need::Tmpfs; other_file_systems_are_left_out_when_told_to]);
@@ -233,5 +234,67 @@ fn other_file_systems_are_left_out_when_told_to() {
         let copy = scene.join("all");
         let _ = scene.copy(way, source.path(), &copy).finish().expect_success();
         assert!(copy.join("mounted/there").exists(), "{way:?}");
+    }
+}
+
+/// Three names of one file, and each state that each of them can have at the destination.
+fn no_name_becomes_a_link_to_a_file_that_was_left() {
+    const NAMES: [&str; 3] = ["a", "b", "c"];
+    let scene = Scene::new();
+    let (source, before) = (scene.tree("src"), scene.tree("before"));
+    let file = |tree: &TestTree, name: &str, text: &str, time: i64| {
+        tree.text(name, text);
+        tree.time(name, time, 0);
+    };
+    for number in 0..64 {
+        let dir = format!("{number:02}");
+        file(&source, &format!("{dir}/a"), "original", 1_000_000);
+        before.dir(&dir);
+        for (at, name) in NAMES.iter().enumerate() {
+            let name = format!("{dir}/{name}");
+            if at > 0 {
+                fs::hard_link(source.join(format!("{dir}/a")), source.join(&name)).unwrap();
+            }
+            match number >> (2 * at) & 3 {
+                0 => {}
+                1 => file(&before, &name, "original", 1_000_000),
+                2 => file(&before, &name, "newer", 2_000_000),
+                _ => file(&before, &name, "older text", 500_000),
+            }
+        }
+    }
+    let texts = |root: &Path| -> Vec<(String, PathBuf)> {
+        let files = list(root).into_iter().filter(|name| root.join(name).is_file());
+        let mut texts: Vec<_> =
+            files.map(|name| (fs::read_to_string(root.join(&name)).unwrap(), name)).collect();
+        texts.sort_by(|one: &(String, PathBuf), other| one.1.cmp(&other.1));
+        texts
+    };
+    for option in ["--update", "--ignore-existing", "--checksum"] {
+        let start = |name: &str| {
+            let to = scene.join(name);
+            let made = Command::new("cp").arg("-a").arg(before.path()).arg(&to).status().unwrap();
+            assert!(made.success());
+            to
+        };
+        // rsync makes a newer file a link, too, if the first name is up to date.
+        let mut expected = texts(before.path());
+        let stays = |text: &str| option == "--ignore-existing" || option == "--update" && text == "newer";
+        expected.retain(|(text, _)| stays(text));
+        let others = list(source.path()).into_iter().filter(|name| source.join(name).is_file());
+        let others: Vec<_> = others.filter(|name| !expected.iter().any(|(_, left)| left == name)).collect();
+        expected.extend(others.into_iter().map(|name| ("original".to_owned(), name)));
+        expected.sort_by(|one, other| one.1.cmp(&other.1));
+        for way in WAYS {
+            let copy = start(&format!("copy{option}{way:?}"));
+            let run = scene.copy(way, source.path(), &copy).arg(option).finish().expect_success();
+            assert_eq!(texts(&copy), expected, "{option} {way:?}: {run}");
+        }
+        let copy = start(&format!("copy{option}-sftp"));
+        let shell = scene.sshd().shell();
+        let to = format!("sftp://{}{}/", scene.sshd().host(), copy.display());
+        let run = scene.haul("copy").args(["-e", &shell, option]).arg(slash(source.path())).arg(to);
+        let run = run.finish().expect_success();
+        assert_eq!(texts(&copy), expected, "{option} over SFTP: {run}");
     }
 }

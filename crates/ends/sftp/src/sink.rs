@@ -1,12 +1,12 @@
 //! The contract of a sink, carried out at an SFTP server.
 
-use haul_core::policy::Verdict;
+use haul_core::policy::{self, Verdict};
 use haul_core::{
     Answer, BatchData, Changes, Compare, Error, ErrorKind, FinishReport, HardLink, Offer, Outcome, RelPath,
     Result, Sink, SinkCaps, SkipReason, WriteDone,
 };
 
-use super::compare::may_be_one_file;
+use super::compare::{SftpEntry, may_be_one_file};
 use super::conn::Conn;
 use super::kept;
 use super::large;
@@ -153,6 +153,15 @@ impl SftpSink {
                 Some(Ok(Answer::Same))
             }
             Some(_) if self.options.ignore_existing => Some(Ok(Answer::Left(SkipReason::Exists))),
+            Some(now)
+                if policy::is_newer(
+                    &self.options,
+                    entry,
+                    &SftpEntry { options: &self.options, attrs: now },
+                ) =>
+            {
+                Some(Ok(Answer::Left(SkipReason::Newer)))
+            }
             None if self.options.existing => Some(Ok(Answer::Left(SkipReason::Missing))),
             now if self.options.dry_run => Some(Ok(Answer::Made(self.link_changes(link, now.as_ref())))),
             _ => None,

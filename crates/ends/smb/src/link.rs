@@ -1,9 +1,10 @@
 //! Hard links.
 
-use haul_core::policy::Verdict;
+use haul_core::policy::{self, Verdict};
 use haul_core::{Answer, Changes, Compare, Error, HardLink, Result, SkipReason};
 
 use super::attrs::Attrs;
+use super::meta::SmbEntry;
 use super::offer::{changes, compared};
 use super::remove::{clear_readonly, remove_at};
 use super::state::SmbSink;
@@ -29,6 +30,9 @@ pub(super) async fn link(sink: &SmbSink, link: &HardLink) -> Result<Answer> {
         Some(now) if options.compare == Compare::Metadata => return Ok(compared(sink, entry, &now)),
         Some(now) if options.links_by_metadata() && may_be_one_file(&now, &first) => return Ok(Answer::Same),
         Some(_) if options.ignore_existing => return Ok(Answer::Left(SkipReason::Exists)),
+        Some(now) if policy::is_newer(options, entry, &SmbEntry { options, attrs: &now }) => {
+            return Ok(Answer::Left(SkipReason::Newer));
+        }
         None if options.existing => return Ok(Answer::Left(SkipReason::Missing)),
         _ if options.dry_run => return Ok(Answer::Made(made)),
         _ => {}

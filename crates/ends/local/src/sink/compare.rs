@@ -78,6 +78,11 @@ pub(super) fn changes(
     })
 }
 
+/// Whether `--update` excludes `entry` because of `now`, the entry at its place.
+pub(super) fn is_newer(sink: &LocalSink, entry: &Entry, (at, now): (&At, &Statx)) -> bool {
+    policy::is_newer(&sink.options, entry, &LocalEntry { sink, offered: entry, at, now })
+}
+
 /// Whether the symbolic link at `at` has the same target as `entry`.
 pub(super) fn has_target(root: &Root, at: &At, entry: &Entry) -> bool {
     let EntryKind::Symlink(target) = &entry.kind else { return false };

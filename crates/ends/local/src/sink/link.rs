@@ -5,7 +5,7 @@ use haul_core::{Answer, Compare, Entry, Error, HardLink, Result, SkipReason};
 use rustix::fs::{AtFlags, Statx};
 use rustix::io::Errno;
 
-use super::compare::changes;
+use super::compare::{changes, is_newer};
 use super::directory::clear_dir;
 use super::kept;
 use super::look::look;
@@ -40,6 +40,7 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
     match &now {
         Some((_, now)) if stat::inode(now) == stat::inode(&target) => return Ok(Answer::Same),
         Some(_) if sink.options.ignore_existing => return Ok(Answer::Left(SkipReason::Exists)),
+        Some((at, now)) if is_newer(sink, entry, (at, now)) => return Ok(Answer::Left(SkipReason::Newer)),
         None if sink.options.existing && !sink.cleared.has(&entry.path) => {
             return Ok(Answer::Left(SkipReason::Missing));
         }
