@@ -143,7 +143,12 @@ impl Verify {
             return Err(not_found(&self.destination, Side::Destination));
         };
         let one_file = (root.kind != EntryKind::Dir).then(|| self.destination.name().to_vec());
-        let mut lines = read_manifest(list, file.as_bytes(), one_file);
+        let mut lines = read_manifest(list, file.as_bytes(), one_file).peekable();
+        // It is another file.
+        if let Some(Err(error)) = lines.peek() {
+            let refused = usage(error.operation(), error.cause()).on(error.subject());
+            return Err(error.hint().into_iter().fold(refused, Error::with_hint));
+        }
         let console = &*self.console;
         let reporter = PartReporter {
             observer: console,
@@ -158,7 +163,14 @@ impl Verify {
         let differences = &mut self.differences;
         let mut found = |checked| show(console, &reporter, differences, checked);
         let (destination, cancel) = (&*destination, &self.cancel);
-        Ok(haul_engine::check_manifest(&mut lines, destination, algorithm, &mut found, &reporter, cancel))
+        let report =
+            haul_engine::check_manifest(&mut lines, destination, algorithm, &mut found, &reporter, cancel);
+        let none_is_equal = report.totals.found > 0 && self.differences.differs == report.totals.found;
+        if none_is_equal && algorithm == Algorithm::Blake3 {
+            self.console
+                .note("every digest differs: for a manifest of SHA-256, give --manifest-format sha256");
+        }
+        Ok(report)
     }
 }
 

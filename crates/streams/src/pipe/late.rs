@@ -8,7 +8,7 @@ pub(super) const LATE: Duration = Duration::from_millis(250);
 
 /// The slices that were sent and have not arrived.
 #[derive(Default)]
-pub(super) struct InFlight {
+pub(super) struct SentSlices {
     sent: BTreeMap<u32, SentSlice>,
     /// When the newest slice that has arrived was sent.
     newest: Option<Instant>,
@@ -22,7 +22,7 @@ struct SentSlice {
     twice: bool,
 }
 
-impl InFlight {
+impl SentSlices {
     /// A slice is sent.
     pub(super) fn sent(&mut self, index: u32, now: Instant) {
         self.sent.entry(index).or_insert(SentSlice { at: now, twice: false }).at = now;
@@ -70,7 +70,7 @@ mod tests {
     fn a_slice_is_late_once_much_newer_ones_have_arrived() {
         let begun = Instant::now();
         let at = |millis: u64| begun + Duration::from_millis(millis);
-        let mut slices = InFlight::default();
+        let mut slices = SentSlices::default();
         for index in 0..20 {
             slices.sent(index, at(u64::from(index) * 100));
         }
@@ -98,7 +98,7 @@ mod tests {
     fn on_a_slow_link_a_slice_may_take_half_as_long_again() {
         let begun = Instant::now();
         let at = |secs: u64| begun + Duration::from_secs(secs);
-        let mut slices = InFlight::default();
+        let mut slices = SentSlices::default();
         (0..10).for_each(|index| slices.sent(index, at(u64::from(index))));
         for index in 1..6 {
             slices.arrived(index, at(u64::from(index) + 10));

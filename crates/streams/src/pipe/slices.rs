@@ -16,7 +16,7 @@ use haul_core::{
     Side, Sink, Slice, Source,
 };
 
-use super::late::{InFlight, LATE};
+use super::late::{LATE, SentSlices};
 use super::settings::{PipeSettings, PipeStatus};
 
 /// How often a slice is sent again because its connection was lost. Fewer times than in a copy: a remote end without
@@ -56,7 +56,7 @@ struct PipeSlicesState {
     taken: u32,
     /// Slices after it that are there.
     beyond: BTreeSet<u32>,
-    in_flight: InFlight,
+    in_flight: SentSlices,
     /// When `taken` last grew, and the usual time of one slice.
     advanced: Option<Instant>,
     pace: Duration,

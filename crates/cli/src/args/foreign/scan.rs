@@ -30,8 +30,10 @@ pub(crate) fn misplaced(command: &Command, words: &[OsString]) -> Option<String>
     }
     let found = locations(command, words.get(2..)?);
     let (_, sources) = found.split_last()?;
-    // rsync's `-p 2024` behind the sources may name a new destination; a source that does not exist fails anyway.
-    let value = sources.iter().find_map(|word| {
+    // rsync's `-p 2024` behind one source may name a new destination; a source that does not exist fails anyway. Behind
+    // two locations it is a value, and the one before it is the destination.
+    let candidates = if found.len() > 2 { &found[..] } else { sources };
+    let value = candidates.iter().find_map(|word| {
         let text = absent(word.text)?;
         let after = word.after.as_deref()?;
         let more = || if found.len() > 2 { with_word(typed, after, text) } else { None };
