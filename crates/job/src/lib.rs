@@ -9,6 +9,7 @@ mod delta;
 mod ends;
 mod ends_config;
 mod errors;
+mod fan_out;
 mod host_config;
 mod index;
 mod merge;

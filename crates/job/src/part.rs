@@ -56,7 +56,7 @@ impl PartReporter<'_> {
 }
 
 /// The location of `path`, if it is the name that the host of `at` has for an entry at or below `at`.
-fn entry_at_host(at: &Location, path: &[u8]) -> Option<String> {
+pub(crate) fn entry_at_host(at: &Location, path: &[u8]) -> Option<String> {
     if !matches!(at, Location::Ssh { .. } | Location::Sftp { .. }) {
         return None;
     }

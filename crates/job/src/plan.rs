@@ -32,6 +32,8 @@ pub(crate) struct PlannedCopy {
     pub(crate) at: Location,
     /// The root at the destination.
     pub(crate) place: Place,
+    /// The roots at the other destinations.
+    pub(crate) other_places: Vec<Place>,
     /// The name of the root in the transfer; empty if it has none.
     pub(crate) root_name: Vec<u8>,
     /// Filters, relative to the root.
@@ -50,6 +52,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) ends: &'a mut Ends,
     /// The destination.
     pub(crate) destination: &'a Location,
+    /// More destinations.
+    pub(crate) others: &'a [Location],
     /// Filters, relative to the transfer.
     pub(crate) scan: &'a ScanOptions,
     /// How the sources treat symbolic links.
@@ -75,11 +79,13 @@ impl Planner<'_> {
     /// Errors that concern all sources, as [`ErrorKind::Unreachable`] and [`ErrorKind::Usage`].
     pub(crate) fn plan(mut self, sources: &[Location], paths: Option<Paths>) -> Result<Vec<PlannedCopy>> {
         let remote = |end: &Location| matches!(end, Location::Ssh { .. });
-        if remote(self.destination) && sources.iter().all(remote) {
+        if remote(self.destination) && self.others.is_empty() && sources.iter().all(remote) {
             self.ends.expect_third_party_copy();
         }
         refuse_unit(sources)?;
-        refuse_dash(sources, self.destination)?;
+        for destination in self.destinations() {
+            refuse_dash(sources, destination)?;
+        }
         let expanded = expand(self.ends, sources, self.links)?;
         if let ([pattern], [_, _, ..]) = (sources, &expanded[..])
             && (self.deletes || paths.is_some())
@@ -134,11 +140,13 @@ impl Planner<'_> {
             }
         };
         let is_dir = kind == EntryKind::Dir;
-        if is_dir {
-            refuse_file(self.destination, &format!("{at} is a directory"))?;
+        for destination in self.destinations().filter(|_| is_dir) {
+            refuse_file(destination, &format!("{at} is a directory"))?;
         }
         let landing = Landing { is_dir, ..landing };
         let place = destination_place(at, self.destination, landing);
+        let place_at = |other| destination_place(at, other, landing);
+        let other_places: Vec<Place> = self.others.iter().map(place_at).collect();
         let root_name = root_name(at, landing).unwrap_or_default().to_vec();
         let mut scan = self.scan.clone();
         scan.rules = scan.rules.below(&root_name);
@@ -146,7 +154,9 @@ impl Planner<'_> {
             self.totals.excluded += 1;
             return Ok(None);
         }
-        refuse_overlap(at, self.destination, &place, &scan.rules, self.deletes)?;
+        for (destination, place) in self.destinations().zip([&place].into_iter().chain(&other_places)) {
+            refuse_overlap(at, destination, place, &scan.rules, self.deletes)?;
+        }
         if is_dir
             && self.is_only
             && let Some(note) = surprise(at, self.destination, !root_name.is_empty())
@@ -166,6 +176,7 @@ impl Planner<'_> {
             keeps_rate,
             at: at.clone(),
             place,
+            other_places,
             root_name,
             scan,
             selection: None,
@@ -192,13 +203,15 @@ impl Planner<'_> {
                 return Ok(());
             }
         };
-        refuse_file(self.destination, "several sources need a directory")?;
-        for name in names {
-            let at = join(parent, name);
-            let place = destination_place(&at, self.destination, landing);
-            let rules = self.scan.rules.below(name.as_bytes());
-            if !rules.exclude_root(true) {
-                refuse_overlap(&at, self.destination, &place, &rules, self.deletes)?;
+        for destination in self.destinations() {
+            refuse_file(destination, "several sources need a directory")?;
+            for name in names {
+                let at = join(parent, name);
+                let place = destination_place(&at, destination, landing);
+                let rules = self.scan.rules.below(name.as_bytes());
+                if !rules.exclude_root(true) {
+                    refuse_overlap(&at, destination, &place, &rules, self.deletes)?;
+                }
             }
         }
         planned.push(self.listed(parent, source, names.to_vec())?);
@@ -264,12 +277,17 @@ impl Planner<'_> {
             source,
             at: at.clone(),
             place: dir_place(self.destination),
+            other_places: self.others.iter().map(dir_place).collect(),
             root_name: Vec::new(),
             scan: self.scan.clone(),
             selection: Some(Arc::new(PathSelection::new(&paths))),
             paths: Some(Box::new(paths.into_iter().map(Ok))),
             retry: Some(at.clone()),
         })
+    }
+
+    fn destinations(&self) -> impl Iterator<Item = &'_ Location> + use<'_> {
+        [self.destination].into_iter().chain(self.others)
     }
 
     /// Opens a source and finds the type of its root.
@@ -288,6 +306,10 @@ impl Planner<'_> {
         source: &Arc<dyn Source>,
         ahead: Option<&ScanOptions>,
     ) -> Result<bool> {
+        if !self.others.is_empty() {
+            // The run goes on without a destination that cannot be reached.
+            return Ok(true);
+        }
         let connected = Arc::new(AtomicBool::new(false));
         if let (Some(scan), Location::Ssh { .. }, false) = (ahead, self.destination, self.ends.is_peer(at)?) {
             let (source, scan, connected) = (Arc::clone(source), scan.clone(), Arc::clone(&connected));

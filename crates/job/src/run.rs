@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_core::{
-    Compare, Error, ErrorKind, Links, Location, Note, Pace, PageChecks, Place, ReferencePurpose, Report,
-    Result, ScanOptions, Side, SinkOptions, Source,
+    BufferPool, Compare, Error, ErrorKind, Links, Location, Note, Pace, PageChecks, Place, ReferencePurpose,
+    Report, Result, ScanOptions, Side, SinkOptions, Source,
 };
 use haul_engine::RateHandle;
 use haul_engine::{
@@ -16,6 +16,7 @@ use haul_engine::{
 use super::delta::DeltaPlan;
 use super::ends::Ends;
 use super::ends_config::EndsConfig;
+use super::fan_out::{open_all, split_pool};
 use super::index::{IndexRequest, SourceIndex};
 use super::merge::merge;
 use super::mistakes::at_host;
@@ -37,6 +38,9 @@ pub struct JobRequest {
     pub sources: Vec<Location>,
     /// Where data is written to.
     pub destination: Location,
+    /// Destinations that get the same. The request has no [`JobRequest::delete`], [`JobRequest::remove_sources`],
+    /// [`JobRequest::index`] and [`JobRequest::relative`] then.
+    pub others: Vec<Location>,
     /// Keep the paths of the sources at the destination.
     pub relative: bool,
     /// Filters. The rules are relative to the transfer: see [`haul_core::filter::Rules::below`].
@@ -112,7 +116,7 @@ impl CopyJob {
     /// Whether source and destination are local.
     pub fn is_local(&self) -> bool {
         let is_local = |end: &Location| matches!(end, Location::Local(_));
-        is_local(&self.request.destination) && self.request.sources.iter().all(is_local)
+        self.request.destinations().all(is_local) && self.request.sources.iter().all(is_local)
     }
 
     /// Runs the job. `rate` is the rate limit over time; `with_handle` gets a handle that changes it during the run.
@@ -121,7 +125,7 @@ impl CopyJob {
     /// If a thread cannot be started. Other errors are in the report.
     pub fn run(
         self,
-        config: EndsConfig,
+        mut config: EndsConfig,
         paths: Option<Paths>,
         (rate, with_handle): (haul_engine::PlannedRate, impl FnOnce(RateHandle)),
         observer: &Arc<dyn Observer>,
@@ -140,6 +144,7 @@ impl CopyJob {
         let begun = Instant::now();
         let noted = Arc::clone(observer);
         let note: Note = Arc::new(move |text| noted.note(text));
+        let copies = split_pool(&mut config.pool, 1 + request.others.len());
         let mut ends = Ends::new(config, Arc::clone(&note), cancel.flag());
         let opened = index.as_ref().map(|index| index.open(&**observer));
         ends.use_index(opened.clone());
@@ -147,12 +152,13 @@ impl CopyJob {
         if request.digests {
             ends.read_all_content();
         }
-        nice::watch(controller, request.nice, note, &mut ends)?;
-        let sink = SinkOptions { delta: delta.mode, ..request.sink.clone() };
+        nice::watch(controller, request.nice, Arc::clone(&note), &mut ends)?;
         let mut runner = JobRunner {
             ends,
             request: &request,
-            sink,
+            copies,
+            note,
+            sink: SinkOptions { delta: delta.mode, ..request.sink.clone() },
             delta,
             indexed: opened.is_some(),
             timeout,
@@ -165,17 +171,29 @@ impl CopyJob {
         };
         let retry = runner.plan_and_copy(paths);
         let fatal = runner.report.fatal.take();
-        runner.report.fatal = fatal.map(|error| at_host(error, &request.destination));
+        runner.report.fatal = fatal.map(|error| request.named(error));
         runner.report.seconds = begun.elapsed().as_secs_f64();
         runner.remember(index.as_ref().zip(opened.as_deref()), mounted.as_ref());
         let requests = runner.ends.requests();
-        // The run makes the requests of the dry run, and then those that the dry run estimated.
-        let estimate = runner.expected.map(|mut expected| {
+        let mut estimate = runner.expected;
+        if let Some(expected) = &mut estimate {
+            // The run makes the requests of the dry run, and then those that the dry run estimated.
             expected.join(requests.unwrap_or_default());
-            expected
-        });
+        }
         let index = opened.map(|index| index.used());
         Ok(JobOutcome { report: runner.report, retry, index, requests, estimate })
+    }
+}
+
+impl JobRequest {
+    /// An error of the run. Several destinations name their hosts themselves.
+    fn named(&self, error: Error) -> Error {
+        if self.others.is_empty() { at_host(error, &self.destination) } else { error }
+    }
+
+    /// All destinations.
+    pub fn destinations(&self) -> impl Iterator<Item = &Location> {
+        [&self.destination].into_iter().chain(&self.others)
     }
 }
 
@@ -183,6 +201,9 @@ impl CopyJob {
 struct JobRunner<'a> {
     ends: Ends,
     request: &'a JobRequest,
+    /// Buffers for the copies of content that the other destinations get.
+    copies: BufferPool,
+    note: Note,
     /// The options of the destination, with the delta mode of this job.
     sink: SinkOptions,
     delta: DeltaPlan,
@@ -205,6 +226,7 @@ impl JobRunner<'_> {
         let planner = Planner {
             ends: &mut self.ends,
             destination: &self.request.destination,
+            others: &self.request.others,
             scan: &self.request.scan,
             links: self.request.links,
             prehashes: self.delta.prehashes,
@@ -217,8 +239,9 @@ impl JobRunner<'_> {
         let mut retry = None;
         let ended = planner.plan(&self.request.sources, paths).and_then(|planned| {
             if let [one] = planned.as_slice() {
-                let destination = &self.request.destination;
-                retry = one.retry.as_ref().map(|source| format!("{source} {destination}"));
+                let destinations: Vec<_> = self.request.destinations().map(ToString::to_string).collect();
+                let option = if destinations.len() > 1 { " --all-destinations" } else { "" };
+                retry = one.retry.as_ref().map(|from| format!("{from} {}{option}", destinations.join(" ")));
             }
             self.copy_all(planned)
         });
@@ -343,7 +366,14 @@ impl JobRunner<'_> {
         let destination = &self.request.destination;
         let from = (&part.at, &source_place(&part.at), self.request.links);
         let options = SinkOptions { source_time_unit: part.source.caps().time_unit, ..self.sink.clone() };
-        let sink = self.ends.sink_of(from, destination, &part.place, &options)?;
+        let is_only = self.request.others.is_empty();
+        let (sink, keeps_rate) = if is_only {
+            (self.ends.sink_of(from, destination, &part.place, &options)?, part.keeps_rate)
+        } else {
+            let places = [&part.place].into_iter().chain(&part.other_places);
+            let all: Vec<_> = self.request.destinations().zip(places).collect();
+            open_all(&mut self.ends, from, &all, &options, (&self.copies, &self.note))?
+        };
         let preview = if self.indexed {
             let dry_run = SinkOptions { dry_run: true, ..options };
             Some(self.ends.sink_of(from, destination, &part.place, &dry_run)?)
@@ -356,7 +386,8 @@ impl JobRunner<'_> {
             observer: self.observer,
             root_name: &part.root_name,
             source: Some(&part.at),
-            destination: Some(destination),
+            // Several destinations name their hosts themselves.
+            destination: is_only.then_some(destination),
             before: self.report.totals,
             last,
             listed: part.paths.is_some(),
@@ -382,7 +413,7 @@ impl JobRunner<'_> {
             is_only: self.request.sources.len() == 1,
             timeout: self.timeout,
             pace: self.pace.clone(),
-            keeps_rate: part.keeps_rate,
+            keeps_rate,
             workers: 0,
         };
         let source = Arc::clone(&part.source);

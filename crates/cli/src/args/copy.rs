@@ -12,6 +12,7 @@ Examples:
   haul copy db1:/var/lib/mysql/ /var/lib/mysql/
   haul copy --exclude '*.tmp' --exclude /cache/ project nas:backup/
   haul copy -e 'ssh -p 2222' --streams 16 /data/ me@far.example:/data/
+  haul copy --all-destinations /srv/db/ db2:/srv/db/ s3://bucket/db/
   haul mv /data/done/ nas:/archive/    # copy, verify, remove the source files
   find . -newer stamp -print0 | haul copy -0 --files-from - . host:/srv/in/
 
@@ -37,6 +38,13 @@ pub(crate) struct CopyArgs {
     pub(crate) transfer: TransferArgs,
     #[command(flatten)]
     pub(crate) list: ListArgs,
+    /// Copy SRC to each of the following locations: `haul copy --all-destinations SRC DST1 DST2...`
+    ///
+    /// haul reads and hashes SRC once, and each destination gets it at the same time, at the rate of the slowest one. If
+    /// one fails or is full, the others go on; haul names it, and the exit code is not 0. The same command run again
+    /// sends each destination only the entries that it lacks.
+    #[arg(long)]
+    pub(crate) all_destinations: bool,
     /// Remove each file at SRC once DST has it, synced and verified (`haul mv` does the same)
     ///
     /// haul removes files, links and special files after the whole copy is synced at DST; directories stay, as with

@@ -38,6 +38,7 @@ pub(super) fn run(args: SyncArgs) -> Result<Exit> {
         command: SummaryCommand::Sync,
         sources: slice::from_ref(source),
         destination,
+        others: &[],
         files_from,
         args: &transfer,
         delete: Some(Delete { max: max_delete, ignore_errors, force: force_delete }),

@@ -5,8 +5,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use haul_core::{Compare, Location, Result};
-use haul_engine::Delete;
+use haul_core::{Compare, Delta, Location, Result};
+use haul_engine::{Delete, OnFull};
 use haul_job::{CopyJob, IndexRequest, JobOutcome, JobRequest, Observer, RemoveSources};
 
 use super::output::transfer_settings;
@@ -28,6 +28,8 @@ pub(super) struct Transfer<'a> {
     pub(super) sources: &'a [OsString],
     /// The destination.
     pub(super) destination: &'a OsString,
+    /// More destinations, which get the same.
+    pub(super) others: &'a [OsString],
     /// The file of `--files-from`.
     pub(super) files_from: Option<OsString>,
     /// The options.
@@ -45,8 +47,8 @@ pub(super) struct Transfer<'a> {
 pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
     let Transfer { command, files_from, args, .. } = transfer;
     let request = request(transfer)?;
-    let items =
-        Items { sends: !matches!(request.destination, Location::Local(_)), preserve: request.sink.preserve };
+    let sends = request.destinations().any(|at| !matches!(at, Location::Local(_)));
+    let items = Items { sends, preserve: request.sink.preserve };
     let output = OutputSettings { items, ..transfer_settings(args) };
     let mut link = LinkSettings::resolve(&args.link, &args.given)?
         .explaining(output.verbose || output.json)
@@ -54,10 +56,11 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
         .with_stores(&args.store, &args.given)
         .storing(&args.stored);
     link.config.limit_operations(args.limits.iops);
-    link.check_endpoint(request.sources.iter().chain([&request.destination]))?;
+    link.check_endpoint(request.sources.iter().chain(request.destinations()))?;
     refuse_truncating(files_from.as_ref(), &output)?;
     let sources = request.sources.iter().map(ToString::to_string).collect();
-    let destination = Some(request.destination.to_string());
+    let destinations: Vec<String> = request.destinations().map(ToString::to_string).collect();
+    let destination = Some(destinations.join(", "));
     let job = CopyJob::check(request, files_from.is_some())?;
     let paths = files_from.as_ref().map(|file| read_paths(file, args.filter.from0)).transpose()?;
     let verbose = output.verbose;
@@ -89,22 +92,28 @@ fn request(transfer: &Transfer<'_>) -> Result<JobRequest> {
     let parse = |text| parse_location(text, &args.given);
     let sources = transfer.sources.iter().map(|source| parse(source)).collect::<Result<_>>()?;
     let destination = parse(transfer.destination)?;
+    let others = transfer.others.iter().map(|other| parse(other)).collect::<Result<Vec<_>>>()?;
     let TransferSettings { scan, mut sink, trust, changes } = TransferSettings::resolve(args)?;
     if transfer.remove_sources.is_some() {
         refuse_unproved(args)?;
         sink.compare = Compare::Checksum;
     }
+    if !others.is_empty() {
+        sink.delta = Delta::Never;
+    }
     let index = args.index.index.clone();
     Ok(JobRequest {
         sources,
         destination,
+        others,
         relative: args.relative,
         scan,
         links: args.links.links(),
         sink,
         trust,
         changes,
-        on_full: args.full.on_full,
+        // One that is full ends, and the others go on.
+        on_full: if transfer.others.is_empty() { args.full.on_full } else { OnFull::Fail },
         locked: args.locked.retries(),
         nice: args.limits.nice,
         index: index.map(|file| IndexRequest { file, refresh: args.index.index_refresh }),

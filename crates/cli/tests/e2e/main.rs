@@ -98,6 +98,7 @@ mod routes;
 mod scene;
 mod selected_objects;
 mod selection;
+mod several;
 mod sftp;
 mod sftp_links;
 mod shapes;
@@ -215,6 +216,7 @@ fn main() -> ExitCode {
         sync::cases(),
         threads::cases(),
         restricted::cases(),
+        several::cases(),
         shapes::cases(),
         disks::cases(),
         wildcards::cases(),
