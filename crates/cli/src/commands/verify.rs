@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use haul_core::text::without_errno;
 use haul_core::{
-    EntryKind, Error, ErrorKind, Links, Location, Place, PlaceRoot, Report, Result, Side, SinkOptions, Totals,
+    EntryKind, Error, ErrorKind, Links, Location, Place, PlaceRoot, Report, Result, Side, SinkOptions,
+    Source, Totals,
 };
 use haul_engine::{Algorithm, Cancel, VerifyDifference, VerifyOptions};
 
@@ -105,7 +106,8 @@ impl Verify {
             let place = source.place_at(&self.destination);
             let destination = self.ends.source(&self.destination, &place, Links::Kept);
             let destination = destination.map_err(|error| error.with_side(Side::Destination))?;
-            if is_only && !matches!(self.destination, Location::Object(_)) && destination.root()?.is_none() {
+            let may_be_missing = is_only && !matches!(self.destination, Location::Object(_));
+            if may_be_missing && destination.root()?.is_none() && is_dir(&*source.source)? {
                 return Err(missing_destination(&self.destination, &place));
             }
             let VerifySettings { scan, sink, trust, changes } = settings;
@@ -172,6 +174,10 @@ impl Verify {
         }
         Ok(report)
     }
+}
+
+fn is_dir(source: &dyn Source) -> Result<bool> {
+    Ok(source.root()?.is_some_and(|root| root.is_dir()))
 }
 
 /// The error of a destination that does not exist, in place of a line for each entry of the source.

@@ -52,7 +52,7 @@ fn option(file: &Path) -> OsString {
 fn directories(summary: &RunCounts) -> (u64, u64) {
     summary.assert_accounted();
     let of = |name: &str| summary.0["index"][name].as_u64().unwrap_or_else(|| panic!("{summary:?}"));
-    (of("directories_read"), of("directories_known"))
+    (of("folders_read"), of("folders_known"))
 }
 
 #[track_caller]

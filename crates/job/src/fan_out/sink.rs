@@ -42,10 +42,10 @@ impl FanOut {
             sinks.push(sink.ok());
         }
         let shared = SharedFanOut { ends: states, files: Mutex::default(), note };
+        shared.ends.iter().for_each(|end| shared.tell_lost(end));
         if let Some(error) = shared.error_of_all() {
             return Err(error);
         }
-        shared.ends.iter().for_each(|end| shared.tell_lost(end));
         Ok(Self { sinks, shared: Arc::new(shared), pool })
     }
 

@@ -67,11 +67,14 @@ impl SharedFanOut {
         self.tell_lost(lost);
     }
 
-    /// Tells that an end was lost, if others are left.
+    /// Tells that an end was lost. The run ends with the error of the first one if none is left.
     pub(super) fn tell_lost(&self, end: &EndState) {
         let Some(error) = end.lost.lock().clone() else { return };
+        let is_first = self.ends.first().is_some_and(|first| std::ptr::eq(first, end));
         if self.ends.iter().any(|other| !other.is_lost()) {
             (self.note)(&format!("{}: {error}; the other destinations go on", end.at));
+        } else if !is_first {
+            (self.note)(&format!("{}: {error}", end.at));
         }
     }
 
