@@ -30,11 +30,11 @@ pub trait OpenEnds: Send + Sync {
         Err(runs_none(program, Side::Source))
     }
 
-    /// Runs a program that reads a stream, of which the sink keeps slices in buffers of `pool`.
+    /// Runs a program that reads a stream.
     ///
     /// # Errors
     /// If it cannot be started, or this session may run none.
-    fn consumer(&self, program: &Program, _pool: &BufferPool) -> Result<Arc<dyn Sink>> {
+    fn consumer(&self, program: &Program) -> Result<Arc<dyn Sink>> {
         Err(runs_none(program, Side::Destination))
     }
 
@@ -86,10 +86,8 @@ impl OpenEnds for LocalEnds {
         Ok(Arc::new(ProgramSource::run(program, RunMode::There, window, pool, Arc::default())?))
     }
 
-    fn consumer(&self, program: &Program, pool: &BufferPool) -> Result<Arc<dyn Sink>> {
-        // The slices in flight take up to half of the buffers.
-        let early = (pool.count() / 4).saturating_sub(2);
-        Ok(Arc::new(ProgramSink::run(program, RunMode::There, early)?))
+    fn consumer(&self, program: &Program) -> Result<Arc<dyn Sink>> {
+        Ok(Arc::new(ProgramSink::run(program, RunMode::There)?))
     }
 
     fn limit(&self, iops: Option<u64>) {

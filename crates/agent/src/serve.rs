@@ -84,7 +84,7 @@ fn work(session: &Arc<ServerSession>, reply: ReplyDuty, request: Request) {
             session.run(root, || session.ends.producer(&program, window, &session.pool).map(OpenEnd::Source)),
         ),
         Request::RunConsumer { root, program } => {
-            done(session.run(root, || session.ends.consumer(&program, &session.pool).map(OpenEnd::Sink)))
+            done(session.run(root, || session.ends.consumer(&program).map(OpenEnd::Sink)))
         }
         Request::Close { root } => {
             session.close_root(root);

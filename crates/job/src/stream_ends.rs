@@ -170,7 +170,7 @@ pub fn run_programs(
         Some(peer) => peer.run_consumer(&into.program)?,
         None => {
             let how = if quietly { RunMode::Quietly } else { RunMode::Here };
-            Arc::new(ProgramSink::run(&into.program, how, 0)?)
+            Arc::new(ProgramSink::run(&into.program, how)?)
         }
     };
     let source = match peer(ends, from)? {

@@ -1,8 +1,7 @@
 //! The standard input of a program, as a sink of one stream.
 //!
 //! Slices arrive in any order; the sink writes them in the order of the stream. It answers a slice when the program
-//! has taken it, so a caller that limits the slices in flight limits the slices that the sink holds. It answers a few
-//! that arrive before their turn at once: so the caller learns which ones have not arrived. The program sees
+//! has taken it, so a caller that limits the slices in flight limits the slices that the sink holds. The program sees
 //! the end of its input only when the caller has compared the digest of the whole stream and calls [`Sink::finish`].
 //! In any other case the sink kills it.
 
@@ -50,8 +49,6 @@ struct ProgramSinkState {
     /// The slice that the program gets next.
     next: u32,
     held: BTreeMap<u32, WaitingSlice>,
-    /// How many more slices may be answered before their turn.
-    early: usize,
     tree: FileTree,
     /// The length, once the last slice has come.
     len: Option<u64>,
@@ -73,32 +70,14 @@ struct WaitingSlice {
     content: Buffer,
     value: ChainingValue,
     done: Vec<WriteDone>,
-    /// It was answered before its turn.
-    is_early: bool,
-}
-
-impl ProgramSinkState {
-    fn is_last(&self, index: u32) -> bool {
-        self.len.is_some_and(|len| index + 1 == slice_count(len))
-    }
-
-    /// Keeps a slice until its turn, unless it is kept already.
-    fn hold(&mut self, index: u32, content: Buffer, value: ChainingValue) -> &mut WaitingSlice {
-        let may_be_early = self.early > 0 && index > self.next && !self.is_last(index);
-        self.held.entry(index).or_insert_with(|| {
-            self.early -= usize::from(may_be_early);
-            WaitingSlice { content, value, done: Vec::new(), is_early: may_be_early }
-        })
-    }
 }
 
 impl ProgramSink {
-    /// Runs a program. Up to `early` slices that arrive before their turn are answered at once; the caller may send so
-    /// many more.
+    /// Runs a program.
     ///
     /// # Errors
     /// That of starting it.
-    pub fn run(program: &Program, how: RunMode, early: usize) -> Result<Self> {
+    pub fn run(program: &Program, how: RunMode) -> Result<Self> {
         let (name, mut command) = (named(program), command(program));
         let failed = |error: &io::Error| Error::io(Side::Destination, "run", error).on(&name);
         let heard = listen(&mut command, how != RunMode::Here)?;
@@ -114,7 +93,6 @@ impl ProgramSink {
         let state = ProgramSinkState {
             next: 0,
             held: BTreeMap::new(),
-            early,
             tree: FileTree::new(GROWING),
             len: None,
             digest: None,
@@ -203,7 +181,6 @@ impl SharedProgramSink {
                 }
                 let next = state.next;
                 if let Some(held) = state.held.remove(&next) {
-                    state.early += usize::from(held.is_early);
                     break held;
                 }
                 state = self.changed.wait(state);
@@ -302,20 +279,18 @@ impl SharedProgramSink {
             (_, Some(failure)) => Err(failure.clone()),
             (Err(error), None) => Err(error),
             (Ok((index, ..)), None) if index < state.next => {
-                Ok(if state.is_last(index) { Outcome::Committed(state.digest) } else { Outcome::Stored })
+                let is_last = state.len.is_some_and(|len| index + 1 == slice_count(len));
+                Ok(if is_last { Outcome::Committed(state.digest) } else { Outcome::Stored })
             }
             (Ok((index, end, value)), None) => {
                 if let Some(len) = end {
                     state.len = Some(len);
                 }
-                let held = state.hold(index, data.content, value);
-                if !held.is_early {
-                    held.done.push(done);
-                    self.changed.notify_all();
-                    return;
-                }
+                let new = || WaitingSlice { content: data.content, value, done: Vec::new() };
+                state.held.entry(index).or_insert_with(new).done.push(done);
+                drop(state);
                 self.changed.notify_all();
-                Ok(Outcome::Stored)
+                return;
             }
         };
         drop(state);

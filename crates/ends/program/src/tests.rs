@@ -143,7 +143,7 @@ fn write(sink: &ProgramSink, all: &[u8], order: &[u32]) -> OutcomeReceiver {
 }
 
 fn sink(text: &str) -> ProgramSink {
-    ProgramSink::run(&line(text), RunMode::There, 0).unwrap()
+    ProgramSink::run(&line(text), RunMode::There).unwrap()
 }
 
 #[test]
@@ -168,26 +168,6 @@ fn slices_in_any_order_reach_the_program_in_theirs_and_each_once() {
         assert!(end.exists() && fs::read(&got).unwrap() == all);
         fs::remove_file(&end).unwrap();
     }
-}
-
-#[test]
-fn a_few_slices_are_answered_before_their_turn_and_reach_the_program_in_it() {
-    let scratch = Scratch::new();
-    let got = scratch.join("got");
-    let all = bytes(6 * SLICE_LEN as usize + 7);
-    let sink = ProgramSink::run(&line(&format!("cat > {}", got.display())), RunMode::There, 2).unwrap();
-    // The last one waits for its turn, as its answer has the digest, and so does a third one.
-    let answers = write(&sink, &all, &[6, 3, 5, 3, 4]);
-    let early: Vec<_> = answers.iter().take(3).map(|(at, answer)| (at, answer.unwrap())).collect();
-    assert_eq!(early, [3, 5, 3].map(|at| (at, Outcome::Stored)));
-    assert!(answers.recv_timeout(Duration::from_millis(200)).is_err());
-    // Once slices were taken, others may be early.
-    let others = write(&sink, &all, &[2, 1, 0]);
-    assert_eq!(others.iter().take(3).filter(|(_, answer)| answer.is_ok()).count(), 3);
-    let late: Vec<_> = answers.iter().take(2).map(|(at, answer)| (at, answer.unwrap())).collect();
-    assert_eq!(late, [(4, Outcome::Stored), (6, Outcome::Committed(Some(Digest::of(&all))))]);
-    let _ = sink.finish().unwrap();
-    assert!(fs::read(&got).unwrap() == all);
 }
 
 #[test]

@@ -5,7 +5,6 @@
 //! it, so a lost connection costs a second read. The program that reads sees the end of its input only after both ends
 //! have the same digest and the program that writes has succeeded.
 
-mod late;
 mod listener;
 mod run;
 mod settings;

@@ -1,7 +1,7 @@
 //! Moves the slices of a stream from a source to a sink.
 //!
 //! The program that reads takes them in their order, so a connection that recovers from losses would hold up all others:
-//! once no new slice may be sent, those that are late are sent a second time, on other connections.
+//! if the stream stands still, the slice that it waits for is sent once more, on another connection.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,6 @@ use haul_core::{
     Side, Sink, Slice, Source,
 };
 
-use super::late::{LATE, SentSlices};
 use super::settings::{PipeSettings, PipeStatus};
 
 /// How often a slice is sent again because its connection was lost. Fewer times than in a copy: a remote end without
@@ -24,15 +23,15 @@ use super::settings::{PipeSettings, PipeStatus};
 const CONNECTION_RETRIES: u32 = 30;
 /// The longest pause before that.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// The slice that the stream waits for is late if none has been taken for [`LATE`] and so many times the usual time of
-/// one.
+/// A stream stands still if no slice has been taken for so long, and for so many times the usual time of one.
+const STILL: Duration = Duration::from_millis(250);
 const STILL_TIMES: u32 = 8;
 
 /// A slice to move.
 struct PipeSlice {
     index: u32,
     retries: Retries,
-    /// Whether it was sent before, and is sent again because it is late.
+    /// Whether another thread or connection has it too, and this one is not needed.
     twice: bool,
 }
 
@@ -52,14 +51,16 @@ struct PipeSlicesState {
     /// The next slice that nobody has begun.
     next: u32,
     again: Vec<PipeSlice>,
-    /// All slices before this one are at the sink.
+    /// All slices before this one are taken.
     taken: u32,
-    /// Slices after it that are there.
+    /// Slices after it that are taken.
     beyond: BTreeSet<u32>,
-    in_flight: SentSlices,
-    /// When `taken` last grew, and the usual time of one slice.
+    /// Slices after `taken` that were read.
+    read: BTreeSet<u32>,
+    /// When a slice was last taken, the usual time between two, and the last slice that was sent twice.
     advanced: Option<Instant>,
     pace: Duration,
+    twice: Option<u32>,
     /// The length of the stream, once it is known.
     len: Option<u64>,
     digest: Option<Digest>,
@@ -77,23 +78,21 @@ impl PipeSlicesState {
         while let next = self.taken
             && self.beyond.remove(&next)
         {
+            self.read.remove(&next);
             self.taken += 1;
         }
         if self.taken > before {
-            self.in_flight.arrived_before(self.taken);
-            let time = self.advanced.map_or(LATE, |last| now - last) / (self.taken - before);
+            let time = self.advanced.map_or(STILL, |last| now - last) / (self.taken - before);
             self.pace = (self.pace * 3 + time) / 4;
             self.advanced = Some(now);
         }
     }
 
-    /// A slice that is late, or will be after a time if nothing arrives.
-    fn late_in(&self, now: Instant) -> Option<(Duration, u32)> {
-        if let Some(index) = self.in_flight.first_late() {
-            return Some((Duration::ZERO, index));
-        }
-        let last = self.advanced.filter(|_| self.in_flight.may_be_late(self.taken))?;
-        Some(((LATE + self.pace * STILL_TIMES).saturating_sub(now - last), self.taken))
+    /// The time until the stream counts as stalled, and the slice that it waits for, if that slice is on a connection.
+    fn still_in(&self, now: Instant, waits: bool) -> Option<(Duration, u32)> {
+        let is_sent = if waits { self.taken < self.next } else { self.read.contains(&self.taken) };
+        let last = self.advanced.filter(|_| is_sent && self.twice != Some(self.taken))?;
+        Some(((STILL + self.pace * STILL_TIMES).saturating_sub(now - last), self.taken))
     }
 }
 
@@ -158,24 +157,18 @@ impl PipeSlices {
                 return None;
             }
             if let Some(job) = state.again.pop() {
-                if self.settings.waits {
-                    state.in_flight.sent(job.index, Instant::now());
-                }
                 return Some(job);
             }
             let ends = state.len.is_some_and(|len| state.next >= slice_count(len));
             if !ends && state.next - state.taken < self.settings.window {
                 let index = state.next;
                 state.next += 1;
-                if self.settings.waits {
-                    state.in_flight.sent(index, Instant::now());
-                }
                 return Some(PipeSlice { index, retries: Retries::default(), twice: false });
             }
-            state = match state.late_in(Instant::now()) {
+            state = match state.still_in(Instant::now(), self.settings.waits) {
                 None => self.changed.wait(state),
                 Some((Duration::ZERO, index)) => {
-                    state.in_flight.sent_twice(index);
+                    state.twice = Some(index);
                     return Some(PipeSlice { index, retries: Retries::default(), twice: true });
                 }
                 Some((time, _)) => self.changed.wait_timeout(state, time).0,
@@ -194,16 +187,13 @@ impl PipeSlices {
             Ok(data) => data,
             Err(error) => return self.settle(job, Err(error)),
         };
-        if self.settings.waits {
-            self.state.lock().in_flight.arrived(job.index, Instant::now());
-        }
         if self.is_behind_the_end(&data, job.index) {
             return;
         }
-        if !self.settings.waits && !job.twice {
+        {
             let mut state = self.state.lock();
             if job.index >= state.taken {
-                state.in_flight.sent(job.index, Instant::now());
+                state.read.insert(job.index);
             }
         }
         let pending = PendingPipeSlice { slices: Arc::downgrade(self), job: Some(job) };
@@ -247,12 +237,10 @@ impl PipeSlices {
                 if let Outcome::Committed(digest) = outcome {
                     state.digest = digest;
                 }
-                let now = Instant::now();
                 if job.index >= state.taken {
                     state.beyond.insert(job.index);
-                    state.in_flight.arrived(job.index, now);
                 }
-                state.advance(now);
+                state.advance(Instant::now());
                 let all = state.len.unwrap_or(u64::MAX);
                 let sent = (u64::from(state.taken) * SLICE_LEN).min(all);
                 self.status.sent.store(sent, Ordering::Relaxed);
