@@ -6,12 +6,7 @@ use haul_core::{Error, ErrorKind, Result, Side};
 ///
 /// # Errors
 /// `Protocol` if not.
-pub(crate) fn one_each<A>(
-    answers: Vec<A>,
-    questions: usize,
-    side: Side,
-    operation: &'static str,
-) -> Result<Vec<A>> {
+pub fn one_each<A>(answers: Vec<A>, questions: usize, side: Side, operation: &'static str) -> Result<Vec<A>> {
     if answers.len() == questions {
         return Ok(answers);
     }

@@ -32,12 +32,16 @@ impl WaitingEntries {
     /// If the list cannot be read.
     pub(crate) fn send(&self, found: &Sender<ScanBatch>) -> std::io::Result<()> {
         self.entries.forwards(|some: Vec<(Entry, Error)>| -> std::io::Result<()> {
-            let entries = some.into_iter().map(|(entry, _)| entry).collect();
-            // The receivers are gone only if the run has ended.
-            let _ended = found.send(ScanBatch { entries, ..ScanBatch::default() });
+            send(found, some.into_iter().map(|(entry, _)| entry).collect());
             Ok(())
         })
     }
+}
+
+/// Sends entries as a scan does.
+pub(crate) fn send(found: &Sender<ScanBatch>, entries: Vec<Entry>) {
+    // The receivers are gone only if the run has ended.
+    let _ended = found.send(ScanBatch { entries, ..ScanBatch::default() });
 }
 
 impl Deferred {

@@ -64,6 +64,7 @@ mod trust;
 mod verify;
 mod worker;
 
+pub use answers::one_each;
 pub use cancel::Cancel;
 pub use changes::MetadataChanges;
 pub use confirmed::ConfirmedEntries;

@@ -1,10 +1,11 @@
 //! Makes the hard links, after all content is at the destination.
 
 use haul_core::event::{Action, Content, Done};
-use haul_core::{Answer, Changes, Entry, Error, HardLink, Result, ScanBatch, Side};
+use haul_core::{Answer, Changes, Error, HardLink, Result, Side};
 
 use crate::chunks::chunks;
 use crate::confirmed::ConfirmedBy;
+use crate::deferred::send;
 use crate::hard_links::list_error;
 use crate::pipeline::{pipeline, with_progress};
 use crate::run::Run;
@@ -21,16 +22,16 @@ pub(crate) fn make_all_links<'a>(run: &Run<'_>, workers: usize, pass: &dyn Fn() 
         let next = pass();
         let mut sent = Ok(());
         pipeline(&next, workers, |found| {
-            sent = alone.forwards(|entries: Vec<Entry>| -> std::io::Result<()> {
-                // The receivers are gone only if the run has ended.
-                let _ended = found.send(ScanBatch { entries, ..ScanBatch::default() });
+            sent = alone.forwards(|entries| -> std::io::Result<()> {
+                send(found, entries);
                 Ok(())
             });
         });
-        if let Err(e) = sent {
-            run.abort(list_error(&e));
-        }
+        sent.unwrap_or_else(|error| next.abort(list_error(&error)));
         with_progress(&next, || make_links(&next));
+        if next.stopped() {
+            return;
+        }
         alone = next.links.take_alone();
     }
 }

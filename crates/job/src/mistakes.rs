@@ -1,9 +1,10 @@
 //! Common mistakes in a request, and the way out of each.
 
-use haul_core::{Error, ErrorKind, Location, Result, Side};
+use haul_core::{Error, ErrorKind, Location, Place, PlaceRoot, Result, Side};
 
 use super::errors::usage;
-use super::siblings::is_home;
+use super::place::dir_place;
+use super::siblings::{is_home, with_path};
 
 /// The error of a source or destination that does not exist.
 #[must_use]
@@ -17,6 +18,18 @@ pub fn not_found(at: &Location, side: Side) -> Error {
         "haul expands no wildcards here: the shell does, unless they are quoted or no file matches; for files of a \
          whole tree see `haul help patterns`",
     )
+}
+
+/// The error of a destination without the directory that a copy makes at `place`.
+#[must_use]
+pub fn missing_copy(destination: &Location, place: &Place) -> Error {
+    match &place.root {
+        PlaceRoot::Inside(name) => {
+            let path = [&dir_place(destination).path[..], name].concat();
+            not_found(&with_path(destination, path), Side::Destination)
+        }
+        PlaceRoot::Exactly | PlaceRoot::InsideIfDir(_) => not_found(destination, Side::Destination),
+    }
 }
 
 /// Refuses a unit that stands where a source is expected, as in `--bwlimit 10 MB src dst`.
@@ -103,6 +116,19 @@ mod tests {
     fn a_missing_wildcard_is_explained() {
         assert!(not_found(&at("h:/x/f*"), Side::Source).hint().unwrap().contains("the shell does"));
         assert_eq!(not_found(&at("h:/x/f"), Side::Source).hint(), None);
+    }
+
+    #[test]
+    fn a_missing_copy_is_named_where_it_would_be() {
+        let missing = |destination: &str, root: PlaceRoot| {
+            let place = Place { path: Vec::new(), root };
+            missing_copy(&at(destination), &place).subject().to_vec()
+        };
+        let inside = || PlaceRoot::Inside(b"src".to_vec());
+        for (destination, shown) in [("d", "d/src"), ("d/", "d/src"), ("h:/d", "h:/d/src"), ("h:", "h:src")] {
+            assert_eq!(missing(destination, inside()), shown.as_bytes());
+        }
+        assert_eq!(missing("d/", PlaceRoot::Exactly), b"d/");
     }
 
     #[test]

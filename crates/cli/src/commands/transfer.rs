@@ -1,5 +1,6 @@
 //! Shared by `copy` and `sync`: runs a job and shows it.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -99,6 +100,7 @@ fn request(transfer: &Transfer<'_>) -> Result<JobRequest> {
         sink.compare = Compare::Checksum;
     }
     if !others.is_empty() {
+        refuse_twice(&destination, &others)?;
         sink.delta = Delta::Never;
     }
     let index = args.index.index.clone();
@@ -123,6 +125,18 @@ fn request(transfer: &Transfer<'_>) -> Result<JobRequest> {
         sha256: args.manifest.is_some() && args.manifest_format == ManifestFormat::Sha256,
         remove_sources: transfer.remove_sources,
     })
+}
+
+/// Refuses a destination that is given twice. Two names of one directory fail by file: the second one finds it locked.
+fn refuse_twice(destination: &Location, others: &[Location]) -> Result<()> {
+    let mut names = HashSet::new();
+    for at in [destination].into_iter().chain(others) {
+        let name = at.to_string();
+        if !names.insert(name.trim_end_matches('/').to_owned()) {
+            return Err(usage("use --all-destinations", "this destination is given twice").on(name));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses options with which a file may be at the destination without proof. `mv` is no option, so the definition of

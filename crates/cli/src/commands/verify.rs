@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use haul_core::text::without_errno;
 use haul_core::{
-    EntryKind, Error, ErrorKind, Links, Location, Place, PlaceRoot, Report, Result, Side, SinkOptions,
-    Source, Totals,
+    EntryKind, Error, ErrorKind, Links, Location, Report, Result, Side, SinkOptions, Source, Totals,
 };
 use haul_engine::{Algorithm, Cancel, VerifyDifference, VerifyOptions};
 
 use haul_job::{
-    Ends, Observer, OpenedSource, PartReporter, Paths, each_source, not_found, open_sources, source_place,
+    Ends, Observer, OpenedSource, PartReporter, Paths, each_source, missing_copy, not_found, open_sources,
+    source_place,
 };
 
 use super::output::{asked_for_progress, settings as output_settings};
@@ -108,7 +108,7 @@ impl Verify {
             let destination = destination.map_err(|error| error.with_side(Side::Destination))?;
             let may_be_missing = is_only && !matches!(self.destination, Location::Object(_));
             if may_be_missing && destination.root()?.is_none() && is_dir(&*source.source)? {
-                return Err(missing_destination(&self.destination, &place));
+                return Err(missing_copy(&self.destination, &place));
             }
             let VerifySettings { scan, sink, trust, changes } = settings;
             let source_time_unit = source.source.caps().time_unit;
@@ -178,18 +178,6 @@ impl Verify {
 
 fn is_dir(source: &dyn Source) -> Result<bool> {
     Ok(source.root()?.is_some_and(|root| root.is_dir()))
-}
-
-/// The error of a destination that does not exist, in place of a line for each entry of the source.
-fn missing_destination(destination: &Location, place: &Place) -> Error {
-    let error = not_found(destination, Side::Destination);
-    match &place.root {
-        PlaceRoot::Inside(name) => {
-            let above = destination.to_string();
-            error.on(format!("{}/{}", above.trim_end_matches('/'), String::from_utf8_lossy(name)))
-        }
-        PlaceRoot::Exactly | PlaceRoot::InsideIfDir(_) => error,
-    }
 }
 
 /// Opens a manifest whose signature is good.

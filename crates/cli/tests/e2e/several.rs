@@ -119,6 +119,9 @@ fn options_of_one_destination_are_refused() {
         assert!(run.err().contains("takes one destination"), "{run}");
         assert!(run.err().contains(option.split('=').next().unwrap()), "{run}");
     }
+    let run = scene.haul("copy").arg("--all-destinations").arg(&from).arg(scene.join("a"));
+    let run = run.arg(scene.join("b")).arg(scene.join("a/")).finish().expect_code(2);
+    assert!(run.err().contains("given twice"), "{run}");
     let run = scene.haul("copy").arg("--all-destinations").arg(&from).finish().expect_code(2);
     assert!(run.err().contains("the destination is missing"), "{run}");
     assert!(!scene.join("a").exists() && !scene.join("b").exists());

@@ -6,6 +6,7 @@
 
 mod answers;
 mod files;
+mod left;
 mod open;
 mod sink;
 mod state;

@@ -9,6 +9,8 @@ use haul_core::{
     Offer, RelPath, Result, Retry, Side, Sink, SinkCaps, Traffic, WriteDone,
 };
 
+use haul_engine::one_each;
+
 use super::answers::join;
 use super::state::{EndState, FanOut, SharedFanOut};
 use super::write::write;
@@ -41,7 +43,7 @@ impl FanOut {
             states.push(EndState { at, lost: Mutex::new(sink.as_ref().err().cloned()) });
             sinks.push(sink.ok());
         }
-        let shared = SharedFanOut { ends: states, files: Mutex::default(), note };
+        let shared = SharedFanOut { ends: states, files: Mutex::default(), left: Mutex::default(), note };
         shared.ends.iter().for_each(|end| shared.tell_lost(end));
         if let Some(error) = shared.error_of_all() {
             return Err(error);
@@ -53,7 +55,10 @@ impl FanOut {
     ///
     /// # Errors
     /// `Cancelled`; the error of the first end, if all are lost.
-    fn ask_all<T: Send>(&self, call: &(dyn Fn(&dyn Sink) -> Result<T> + Sync)) -> Result<Vec<Option<T>>> {
+    fn ask_all<T: Send>(
+        &self,
+        call: &(dyn Fn(usize, &dyn Sink) -> Result<T> + Sync),
+    ) -> Result<Vec<Option<T>>> {
         let ask = |(end, sink): (usize, &Arc<dyn Sink>)| (end, self.ask(end, &**sink, call));
         let mut all: Vec<Option<T>> = self.sinks.iter().map(|_| None).collect();
         for (end, answer) in haul_threads::each(self.open().collect(), "destination", ask)? {
@@ -73,10 +78,10 @@ impl FanOut {
     }
 
     /// Repeats a call that may succeed the next time.
-    fn ask<T>(&self, end: usize, sink: &dyn Sink, call: &dyn Fn(&dyn Sink) -> Result<T>) -> Result<T> {
+    fn ask<T>(&self, end: usize, sink: &dyn Sink, call: &dyn Fn(usize, &dyn Sink) -> Result<T>) -> Result<T> {
         let mut left = REPEATS;
         loop {
-            match call(sink) {
+            match call(end, sink) {
                 Err(error) if error.retry() != Retry::Never && left > 0 => left -= 1,
                 answer => return answer.map_err(|error| self.shared.named(end, error)),
             }
@@ -102,6 +107,14 @@ impl FanOut {
     }
 }
 
+/// The error of a further name at a destination where the first one is another file, which stays. The others have the
+/// first name, so the engine does not copy this one on its own.
+fn first_name_is_left(link: &HardLink) -> Error {
+    let cause = "its first name stays as it is at this destination";
+    let error = Error::new(ErrorKind::InUse, Side::Destination, "link", cause).on(link.entry.path.as_bytes());
+    error.with_hint("copy to this destination in a run of its own")
+}
+
 impl Sink for FanOut {
     fn caps(&self) -> SinkCaps {
         let all: Vec<SinkCaps> = self.open().map(|(_, sink)| sink.caps()).collect();
@@ -125,7 +138,12 @@ impl Sink for FanOut {
             };
             return Ok(paths.iter().map(refuse).collect());
         }
-        Ok(self.joined(&paths, self.ask_all(&|sink| sink.offer(offers))?))
+        let offer = |end, sink: &dyn Sink| {
+            let answers = one_each(sink.offer(offers)?, offers.len(), Side::Destination, "compare")?;
+            self.shared.left.lock().note(end, offers, &answers);
+            Ok(answers)
+        };
+        Ok(self.joined(&paths, self.ask_all(&offer)?))
     }
 
     fn write(&self, data: BatchData, done: WriteDone) {
@@ -148,16 +166,29 @@ impl Sink for FanOut {
         let mut files = self.shared.files.lock();
         paths.iter().for_each(|path| files.discard(path));
         drop(files);
-        self.ask_all(&|sink| sink.discard(paths)).map(drop)
+        self.ask_all(&|_, sink| sink.discard(paths)).map(drop)
     }
 
     fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>> {
         let paths: Vec<_> = links.iter().map(|link| &link.entry.path).collect();
-        Ok(self.joined(&paths, self.ask_all(&|sink| sink.link(links))?))
+        let link = |end, sink: &dyn Sink| {
+            let is_left: Vec<bool> = self.shared.left.lock().are_left(end, links);
+            let ready = links.iter().zip(&is_left).filter(|(_, is_left)| !**is_left);
+            let ready: Vec<HardLink> = ready.map(|(link, _)| link.clone()).collect();
+            let mut answers =
+                one_each(sink.link(&ready)?, ready.len(), Side::Destination, "link")?.into_iter();
+            let answer = |(link, is_left): (&HardLink, &bool)| {
+                if *is_left { Some(Err(first_name_is_left(link))) } else { answers.next() }
+            };
+            Ok(links.iter().zip(&is_left).filter_map(answer).collect())
+        };
+        Ok(self.joined(&paths, self.ask_all(&link)?))
     }
 
     fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
-        let answers = self.ask_all(&|sink| sink.remove(paths))?;
+        let remove =
+            |_, sink: &dyn Sink| one_each(sink.remove(paths)?, paths.len(), Side::Destination, "remove");
+        let answers = self.ask_all(&remove)?;
         let mut answers: Vec<_> = answers.into_iter().flatten().map(Vec::into_iter).collect();
         let next =
             |_: &RelPath| -> Vec<Result<()>> { answers.iter_mut().filter_map(Iterator::next).collect() };
@@ -165,7 +196,7 @@ impl Sink for FanOut {
     }
 
     fn finish(&self) -> Result<FinishReport> {
-        let reports = self.ask_all(&|sink| sink.finish())?;
+        let reports = self.ask_all(&|_, sink| sink.finish())?;
         match self.shared.lost_error() {
             Some(error) => Err(error),
             None => {

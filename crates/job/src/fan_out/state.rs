@@ -6,6 +6,7 @@ use haul_core::sync::Mutex;
 use haul_core::{BufferPool, Error, Location, Note, Sink};
 
 use super::files::NeededFiles;
+use super::left::LeftNames;
 use crate::mistakes::at_host;
 use crate::part::entry_at_host;
 
@@ -22,6 +23,7 @@ pub(crate) struct FanOut {
 pub(super) struct SharedFanOut {
     pub(super) ends: Vec<EndState>,
     pub(super) files: Mutex<NeededFiles>,
+    pub(super) left: Mutex<LeftNames>,
     pub(super) note: Note,
 }
 

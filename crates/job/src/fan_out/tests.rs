@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use haul_core::{
-    BufferPool, Entry, EntryKind, Error, ErrorKind, Event, Links, Location, Note, Ops, RelPath, Report,
-    Reporter, Retry, Side, Sink, SinkOptions, Timestamp,
+    Answer, BatchData, BufferPool, Entry, EntryKind, Error, ErrorKind, Event, FinishReport, HardLink, Links,
+    Location, Note, Offer, Ops, RelPath, Report, Reporter, Result, Retry, Side, Sink, SinkCaps, SinkOptions,
+    Timestamp, WriteDone,
 };
 use haul_engine::{Cancel, CopyOptions, EndPair};
 use haul_testkit::conformance::{Keeps, OnDisk, Subject, TestedEnd, World};
@@ -109,11 +110,15 @@ impl FanOutRun {
     }
 
     fn run(&self) -> (Report, ToldTexts) {
+        self.run_with(&SinkOptions::default())
+    }
+
+    fn run_with(&self, options: &SinkOptions) -> (Report, ToldTexts) {
         let pool = BufferPool::new(64 << 20);
         let events = ToldTexts::default();
         let notes = events.0.clone();
         let end = |number: usize| {
-            let sink = Arc::new(MemSink::new(&self.trees[number], &SinkOptions::default()));
+            let sink = Arc::new(MemSink::new(&self.trees[number], options));
             FanOutEnd::new(
                 &at(&format!("/end{number}")),
                 Ok(Arc::new(FaultySink::new(sink, &self.faults[number]))),
@@ -225,4 +230,76 @@ fn if_all_are_lost_the_run_ends() {
     assert_eq!(report.totals.copied, 0);
     let lost = FanOutEnd::new(&at("h:/x"), Err(error(ErrorKind::Unreachable, Retry::Never)));
     assert!(FanOut::new(vec![lost], BufferPool::new(0), silent()).is_err());
+}
+
+#[test]
+fn no_name_is_linked_to_a_file_that_stays_at_one_destination() {
+    let run = FanOutRun::new();
+    let entry = Entry::new(path("a"), EntryKind::File, 8);
+    run.source.put(&Entry { dev: 1, ino: 77, nlink: 2, allocated: 8, ..entry.clone() }, b"original");
+    run.source.link(&path("b"), &path("a"));
+    // At one destination both names are there, and the first one has other content.
+    for name in ["a", "b"] {
+        let there = Entry { path: path(name), len: 5, allocated: 5, ..entry.clone() };
+        run.trees[1].put(&there, if name == "a" { b"newer" } else { b"older" });
+    }
+    let (report, events) = run.run_with(&SinkOptions { ignore_existing: true, ..SinkOptions::default() });
+    let content = |end: usize, name: &str| run.trees[end].look(&path(name)).map(|(_, bytes)| bytes);
+    assert_eq!(content(1, "a"), Some(b"newer".to_vec()));
+    assert_eq!(content(1, "b"), Some(b"older".to_vec()), "it is no link to the file that stays");
+    assert_eq!((content(0, "b"), content(2, "b")), (Some(b"original".to_vec()), Some(b"original".to_vec())));
+    let told = events.0.lock();
+    assert!(report.totals.failed == 1 && told.len() == 1 && told[0].contains("stays as it is"), "{told:?}");
+}
+
+/// A sink that forgets the last answer.
+struct ForgetfulSink(Arc<MemSink>);
+
+impl Sink for ForgetfulSink {
+    fn caps(&self) -> SinkCaps {
+        self.0.caps()
+    }
+
+    fn offer(&self, offers: &[Offer]) -> Result<Vec<Result<Answer>>> {
+        self.0.offer(&offers[1..])
+    }
+
+    fn write(&self, data: BatchData, done: WriteDone) {
+        self.0.write(data, done);
+    }
+
+    fn flush(&self) {}
+
+    fn discard(&self, paths: &[RelPath]) -> Result<()> {
+        self.0.discard(paths)
+    }
+
+    fn link(&self, links: &[HardLink]) -> Result<Vec<Result<Answer>>> {
+        self.0.link(&links[1..])
+    }
+
+    fn remove(&self, paths: &[RelPath]) -> Result<Vec<Result<()>>> {
+        self.0.remove(&paths[1..])
+    }
+
+    fn finish(&self) -> Result<FinishReport> {
+        self.0.finish()
+    }
+}
+
+#[test]
+fn a_destination_that_forgets_an_answer_is_lost() {
+    let run = FanOutRun::new();
+    let (pool, events) = (BufferPool::new(64 << 20), ToldTexts::default());
+    let sink = |number: usize| Arc::new(MemSink::new(&run.trees[number], &SinkOptions::default()));
+    let ends = vec![
+        FanOutEnd::new(&at("/end0"), Ok(Arc::new(ForgetfulSink(sink(0))))),
+        FanOutEnd::new(&at("/end1"), Ok(sink(1))),
+    ];
+    let sink = Arc::new(FanOut::new(ends, BufferPool::new(0), silent()).unwrap());
+    let source = Arc::new(MemSource::new(&run.source, &pool));
+    let parts = [EndPair { source, sink, preview: None, view: None, other_sources: Vec::new() }];
+    let report = haul_engine::copy(&parts, CopyOptions::default(), &events, &Cancel::default());
+    assert_eq!(report.fatal.map(|error| error.kind()), Some(ErrorKind::Protocol));
+    assert!(run.is_complete(1));
 }
