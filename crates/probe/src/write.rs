@@ -104,7 +104,7 @@ fn content(file: &File, most: u64) -> io::Result<Option<u64>> {
     let begun = Instant::now();
     let (mut at, mut group) = (0, 1024 * 1024);
     let (mut bytes, mut seconds) = (0, 0.0);
-    while at + group <= most && begun.elapsed() < TIME {
+    while at + group <= most && (at == 0 || begun.elapsed() < TIME) {
         let started = Instant::now();
         let end = at + group;
         while at < end {
@@ -147,8 +147,8 @@ fn small(directory: &Path) -> io::Result<Option<u64>> {
         let path = directory.join(staging_name(thread));
         // Left by a killed probe.
         remove(&path)?;
-        for _ in 0..FILES {
-            if begun.elapsed() >= TIME {
+        for number in 0..FILES {
+            if number > 0 && begun.elapsed() >= TIME {
                 break;
             }
             let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::CREATE | OFlags::EXCL;

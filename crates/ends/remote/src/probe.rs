@@ -214,7 +214,9 @@ impl<'a> LinkMeasurement<'a> {
     /// Measures until no connection was added for `time`, and for three times as long at most.
     fn watch(&self, time: Duration) -> LinkThroughput {
         let mut connections = self.peer.streams();
-        let mut since = (Instant::now(), 0, Duration::ZERO);
+        let mut since = Instant::now();
+        // Seconds and bytes until the windows of the connections had grown.
+        let mut grown: Option<(f64, u64)> = None;
         loop {
             thread::sleep(LOOK);
             let now = self.peer.streams();
@@ -222,20 +224,24 @@ impl<'a> LinkMeasurement<'a> {
             let arrived = self.arrived.load(Ordering::Relaxed);
             if now != connections && self.connection.is_none() && elapsed < time * 2 {
                 connections = now;
-                since = (Instant::now(), arrived, Duration::ZERO);
+                (since, grown) = (Instant::now(), None);
             }
-            if since.0.elapsed() >= GROWING && since.2.is_zero() {
-                since.1 = arrived;
-                since.2 = elapsed;
+            if grown.is_none() && since.elapsed() >= GROWING {
+                grown = Some((elapsed.as_secs_f64(), arrived));
             }
-            let done = since.0.elapsed() >= time || elapsed >= time * 3;
-            if done || self.failed.lock().is_some() {
-                let (before, first) = (since.2.as_secs_f64(), since.1 as f64);
-                let seconds = elapsed.as_secs_f64() - before;
-                let bytes_per_second = (arrived as f64 - first) / seconds.max(0.001);
-                let ramp = (before - first / bytes_per_second.max(1.0)).clamp(0.0, before);
-                return LinkThroughput { bytes_per_second, connections, ramp };
+            let elapsed = elapsed.as_secs_f64();
+            let measured = grown.filter(|(before, first)| {
+                arrived > *first && elapsed - before >= time.saturating_sub(GROWING).as_secs_f64()
+            });
+            let late = elapsed >= time.as_secs_f64() * 3.0;
+            if measured.is_none() && !late && self.failed.lock().is_none() {
+                continue;
             }
+            // If this host stood still meanwhile, nothing was counted after the growth: then all counts.
+            let (before, first) = measured.or(grown.filter(|grown| arrived > grown.1)).unwrap_or_default();
+            let bytes_per_second = (arrived - first) as f64 / (elapsed - before).max(0.001);
+            let ramp = (before - first as f64 / bytes_per_second.max(1.0)).clamp(0.0, before);
+            return LinkThroughput { bytes_per_second, connections, ramp };
         }
     }
 
