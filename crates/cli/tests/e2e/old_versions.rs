@@ -244,12 +244,19 @@ fn backups_on_another_file_system_are_refused_by_name() {
     let scene = Scene::new();
     let (source, copy) = (scene.tree("src"), scene.tree("dst"));
     let other = tempfile::tempdir_in("/dev/shm").unwrap();
-    source.file("f", 10);
-    copy.text("f", b"older");
-    let run = scene.haul("copy").arg("--backup-dir").arg(other.path()).arg(slash(source.path()));
-    let run = run.arg(slash(copy.path())).finish().expect_code(1);
-    assert!(run.said().contains("--backup-dir on the file system of the entry"), "{run}");
-    assert_eq!(fs::read(copy.join("f")).unwrap(), b"older");
+    for name in ["f", "g"] {
+        source.file(name, 10);
+        copy.text(name, b"older");
+    }
+    for way in WAYS {
+        let run = scene.copy(way, source.path(), copy.path()).arg("--backup-dir");
+        let run = run.arg(other.path().join("not/made/yet")).finish().expect_code(1);
+        assert!(run.said().contains("--backup-dir on the file system of the destination"), "{run}");
+        assert_eq!(run.err().matches("on another file system").count(), 1, "{run}");
+        assert!(!run.said().contains("again"), "{run}");
+        assert_eq!(fs::read(copy.join("f")).unwrap(), b"older");
+    }
+    assert!(fs::read_dir(other.path()).unwrap().next().is_none(), "no directory is made");
 }
 
 fn backups_that_cannot_be_made_are_refused() {

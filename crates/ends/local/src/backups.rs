@@ -4,6 +4,11 @@
 //! file system without hard links gets a rename instead.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use haul_core::sync::Mutex;
@@ -12,7 +17,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::path::at::{At, IN_ITSELF};
-use crate::path::place::RootEntry;
+use crate::path::place::{AboveRoot, RootEntry};
 use crate::path::root::Root;
 use crate::path::stat;
 use crate::stage::names::part_of;
@@ -46,7 +51,8 @@ impl Backups {
     /// The backups of the tree at `of`. `base` resolves a place, and `open` gives a root there.
     ///
     /// # Errors
-    /// `Protocol` for a suffix that could lead to another directory, or those of `base`.
+    /// `Protocol` for a suffix that could lead to another directory, `Unsupported` if the directory of the backups is on
+    /// another file system than the tree, or those of `base`.
     pub(crate) fn new(
         backup: &Backup,
         of: &Place,
@@ -58,8 +64,15 @@ impl Backups {
             let cause = "the suffix of backups is no part of a name";
             return Err(Error::new(ErrorKind::Protocol, Side::Wire, "open", cause).on(&suffix[..]));
         }
-        let root_at = |place: &Place| base(place).map(&open);
         let of = &decided(of, &base)?;
+        let device_of_tree = device(&base(of)?);
+        let root_at = |place: &Place| {
+            let entry = base(place)?;
+            match (device_of_tree, device(&entry)) {
+                (Some(tree), Some(backups)) if tree != backups => Err(elsewhere(&entry)),
+                _ => Ok(open(entry)),
+            }
+        };
         let dir = match (backup.place(of), backup.inner_dir(of)) {
             (None, _) => None,
             (Some(place), within) => {
@@ -197,6 +210,36 @@ pub(crate) fn decided(of: &Place, base: impl Fn(&Place) -> Result<RootEntry>) ->
     Ok(if is_inside { Place { root: PlaceRoot::Inside(name.clone()), ..exactly } } else { exactly })
 }
 
+/// The device of a directory, or of the one that the entry is or will be in; `None` if neither is known.
+fn device(entry: &RootEntry) -> Option<u64> {
+    match &entry.above {
+        AboveRoot::Missing => None,
+        AboveRoot::Held(dir) => rustix::fs::fstat(dir).ok().map(|found| found.st_dev),
+        AboveRoot::Followed => {
+            let of_dir = |found: Metadata| found.is_dir().then(|| found.dev());
+            let itself = entry.dir.join(OsStr::from_bytes(&entry.name)).symlink_metadata();
+            let above = entry.dir.ancestors().chain([Path::new(".")]);
+            let mut above = above.filter(|dir| !dir.as_os_str().is_empty());
+            itself
+                .ok()
+                .and_then(of_dir)
+                .or_else(|| above.find_map(|dir| dir.metadata().ok().and_then(of_dir)))
+        }
+    }
+}
+
+/// The error of backups on another file system, where a backup can be neither a hard link nor a rename.
+fn elsewhere(entry: &RootEntry) -> Error {
+    let path = match &entry.name[..] {
+        b"." => entry.dir.clone(),
+        name => entry.dir.join(OsStr::from_bytes(name)),
+    };
+    let cause = "it is on another file system than the destination";
+    Error::new(ErrorKind::Unsupported, Side::Destination, "keep backups in", cause)
+        .on(path.as_os_str().as_bytes())
+        .with_hint("give a --backup-dir on the file system of the destination")
+}
+
 /// Makes `to` another name of the entry at `at`, and replaces an entry with that name.
 fn link(at: &At, to: &At) -> rustix::io::Result<()> {
     let link_to = |name: &At| {
@@ -219,8 +262,7 @@ fn link(at: &At, to: &At) -> rustix::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-    use std::path::Path;
+    use std::os::unix::fs::{PermissionsExt, symlink};
     use std::sync::Arc;
 
     use super::*;
