@@ -20,6 +20,8 @@ const READY: Duration = Duration::from_secs(30);
 
 /// The bucket with the source data.
 pub(crate) const SOURCE: &str = "s3://source";
+/// The object in it that holds a tree.
+pub(crate) const XBSTREAM: &str = "s3://source/tree.xb";
 
 /// The command of the server with data and settings in `dir`.
 fn server(dir: &Path) -> Result<String> {
@@ -138,6 +140,12 @@ impl<'a> BenchStore<'a> {
     /// Uploads a file with haul, which stores its digest.
     pub(crate) fn put(&self, haul: &str, file: &str, object: &str) -> Result<()> {
         self.aside(&format!("{haul} put -q {object} < {file}"))
+    }
+
+    /// Uploads a tree as one stream with haul, which notes its members.
+    pub(crate) fn put_xbstream(&self, haul: &str, tree: &str) -> Result<()> {
+        let pack = format!("cd {tree} && find . -type f -printf '%P\\n' | xargs mbstream -c");
+        self.aside(&format!("({pack}) | {haul} put -q {XBSTREAM}"))
     }
 
     /// Downloads a bucket to a directory, without sidecar objects.

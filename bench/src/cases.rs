@@ -8,6 +8,7 @@ use crate::dataset::{
     SMALL, SMALL_QUICK, STREAM, STREAM_QUICK, TABLE, TABLE_QUICK, TEN_THOUSAND, WIDE, WIDE_QUICK,
 };
 use crate::link::LinkSpec;
+use crate::tool_sets::{CLIENTS, LOCAL, MOUNTED, PACKING, PIPES, REMOTE, SHARES, UNPACKERS};
 use crate::units::{show_rate, show_time};
 
 /// Which way the data goes.
@@ -37,6 +38,8 @@ pub(crate) enum Far {
     Machine,
     /// An object store.
     Bucket,
+    /// An object store that holds the tree as one stream of xbstream.
+    Stream,
     /// An SMB server, whose share has the trees of both sides.
     Share,
 }
@@ -100,53 +103,6 @@ pub(crate) struct BenchCase {
     /// A single copy that takes longer is ended.
     pub(crate) timeout: Duration,
 }
-
-const REMOTE: &[&str] = &[
-    "haul",
-    "haul --compress none",
-    "haul --compress zstd:1",
-    "haul sftp",
-    "haul sftp --no-fsync",
-    "rsync",
-    "scp",
-    "tar+ssh",
-    "tar+nc",
-    "tar+zstd+nc",
-    "mscp-8",
-    "mscp-16",
-    "mscp-32",
-    "wdt",
-    "rclone",
-];
-
-/// For file systems that answer late.
-const MOUNTED: &[&str] =
-    &["haul", "haul --atomic", "fpsync -n 32", "rclone local", "parallel cp", "rsync", "tar", "cp -r"];
-
-/// For copies on one disk.
-const LOCAL: &[&str] = &["haul", "haul --no-fsync", "cp -a", "cp -a + sync -f"];
-
-/// For object stores.
-const CLIENTS: &[&str] = &["haul to or from a store", "aws", "s5cmd", "rclone s3", "mc"];
-
-/// For SMB shares.
-const SHARES: &[&str] =
-    &["haul to or from a share", "rclone smb -8", "rclone smb -32", "rclone smb -64", "smbclient"];
-
-/// For one stream.
-const PIPES: &[&str] = &["haul pipe", "haul", "nc", "mbuffer", "zstd+nc", "ssh", "ssh -C", "gzip+ssh"];
-
-/// For links where packing decides.
-const PACKING: &[&str] = &[
-    "haul",
-    "haul --compress none",
-    "haul --compress zstd:1",
-    "rsync",
-    "rsync -z",
-    "tar+nc",
-    "tar+gzip+nc",
-    "tar+zstd+nc",
-];
 
 const fn mbit(rate: u64, rtt_ms: u64) -> Option<LinkSpec> {
     Some(LinkSpec::new(rate * 1_000_000, Duration::from_millis(rtt_ms)))
@@ -349,6 +305,15 @@ pub(crate) static CASES: &[BenchCase] = &[
         ..PUT
     },
     BenchCase { name: "get-lan", about: "the same out of it, to a pipe", link: gbit(40, 0), ..GET },
+    BenchCase {
+        name: "unpack5g",
+        about: "a database directory as xbstream out of an object store, over a long and fast line",
+        route: DataDirection::Pull,
+        link: gbit(5, 60),
+        far: Far::Stream,
+        tools: UNPACKERS,
+        ..PUSH
+    },
     BenchCase {
         name: "pipe100m",
         about: "738 MB of database pages from a program here to a program there",

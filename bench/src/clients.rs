@@ -1,6 +1,6 @@
 //! The commands of object-store clients for streams and trees.
 
-use crate::bucket::BucketAccess;
+use crate::bucket::{BucketAccess, XBSTREAM};
 use crate::cases::DataDirection;
 use crate::tool::{BenchCopy, CopyCommands, near};
 
@@ -40,6 +40,25 @@ pub(crate) fn haul(job: &BenchCopy) -> Option<CopyCommands> {
         get: format!("{haul} get -q {more} {source}"),
         tree: format!("{haul} copy -q {more} {source}/ {target}/"),
     })
+}
+
+/// The members of a stream into their files.
+pub(crate) fn unpack(job: &BenchCopy) -> Option<CopyCommands> {
+    let (haul, more, target) = (job.haul, job.haul_args, job.target);
+    near(job.bucket?.with(&format!("{haul} get -q {more} {XBSTREAM} --unpack {target}")))
+}
+
+/// The same through one pipe, with mbstream at its end.
+pub(crate) fn mbstream(job: &BenchCopy) -> Option<CopyCommands> {
+    let (haul, more, target) = (job.haul, job.haul_args, job.target);
+    let extract = format!("mkdir {target} && {haul} get -q {more} {XBSTREAM} | mbstream -x -p 4 -C {target}");
+    near(job.bucket?.with(&extract))
+}
+
+/// The stream, without files to write.
+pub(crate) fn discard(job: &BenchCopy) -> Option<CopyCommands> {
+    let (haul, more) = (job.haul, job.haul_args);
+    near(job.bucket?.with(&format!("{haul} get -q {more} {XBSTREAM} | cat > /dev/null")))
 }
 
 pub(crate) fn aws(job: &BenchCopy) -> Option<CopyCommands> {

@@ -32,6 +32,7 @@ mod stop;
 mod stream;
 mod timed;
 mod tool;
+mod tool_sets;
 mod units;
 
 use std::fs;

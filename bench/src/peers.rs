@@ -60,6 +60,9 @@ pub(crate) static TOOLS: &[Tool] = &[
     tool("s5cmd", &["s5cmd"], ToolKeeps::Contents, Promise::Copied, clients::s5cmd),
     tool("rclone s3", &["rclone"], ToolKeeps::Contents, Promise::Copied, clients::rclone),
     tool("mc", &["mc"], ToolKeeps::Contents, Promise::Copied, clients::mc),
+    tool("haul unpack", &["mbstream"], ToolKeeps::Contents, Promise::Durable, clients::unpack),
+    tool("haul get+mbstream -p 4", &["mbstream"], ToolKeeps::Contents, Promise::Copied, clients::mbstream),
+    tool("haul get, written nowhere", &["mbstream"], ToolKeeps::Nothing, Promise::Copied, clients::discard),
     tool("haul pipe", &[], ToolKeeps::Contents, Promise::Copied, pipes::haul),
     tool("nc", &["nc"], ToolKeeps::Contents, Promise::Copied, |job| pipes::nc(job, "", "")),
     tool("zstd+nc", &["zstd", "nc"], ToolKeeps::Contents, Promise::Copied, |job| {

@@ -73,7 +73,7 @@ pub(crate) fn run_case(
         match case.far {
             Far::Machine => sshd = Some(BenchSshd::start(&dir, link, &far, stop)?),
             Far::Share => share = Some(Share::start(&dir, base, link, &far, stop)?),
-            Far::Bucket => bucket = Some(BenchStore::start(&dir, link, &far, stop)?),
+            Far::Bucket | Far::Stream => bucket = Some(BenchStore::start(&dir, link, &far, stop)?),
         }
     }
     let pid = sshd.as_ref().map(BenchSshd::pid).or(bucket.as_ref().map(BenchStore::pid));
@@ -98,7 +98,11 @@ pub(crate) fn run_case(
         file: file.as_deref(),
     };
     if let Some(bucket) = bucket.as_ref().filter(|_| case.route == DataDirection::Pull) {
-        fill_bucket(bucket, settings.haul.as_deref(), utf8(&tree.path)?, file.as_deref())?;
+        let (haul, tree) = (settings.haul.as_deref(), utf8(&tree.path)?);
+        match (case.far, haul) {
+            (Far::Stream, Some(haul)) => bucket.put_xbstream(haul, tree)?,
+            _ => fill_bucket(bucket, haul, tree, file.as_deref())?,
+        }
     }
     if case.store == TreePlace::Disk {
         warm(&tree, scratch.path(), &settings.stop)?;
@@ -368,6 +372,7 @@ impl CaseRunner<'_> {
             return Ok(RunOutcome::Mismatch(format!("{error:#}")));
         }
         let options = match tool.keeps {
+            ToolKeeps::Nothing => return Ok(RunOutcome::Ok),
             ToolKeeps::Everything => "-rlptgoDnic",
             ToolKeeps::Contents => "-rlnic",
         };

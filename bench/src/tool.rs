@@ -15,6 +15,8 @@ pub(crate) enum ToolKeeps {
     Everything,
     /// Names, contents and links.
     Contents,
+    /// Nothing: the content is read only.
+    Nothing,
 }
 
 /// The durability of a copy. Only tools with the same durability are compared.
