@@ -93,6 +93,13 @@ impl PostgresServer {
         ["huge", "small"].map(of).concat()
     }
 
+    /// Checks each table and index, as pg_amcheck(1) does.
+    fn check(&self) {
+        let mut check = Command::new(postgres_bin().unwrap().join("pg_amcheck"));
+        check.args(["-U", "postgres", "-d", "postgres", "--install-missing", "--heapallindexed", "-h"]);
+        tool(check.arg(self.run.path()));
+    }
+
     fn stop(mut self) {
         signal(self.child.id(), rustix::process::Signal::INT);
         wait_until("the server has ended", Duration::from_secs(60), || {
@@ -129,6 +136,7 @@ fn a_server_starts_on_a_backup_as_tar_that_went_through_an_object_store() {
          from generate_series(1, 100000) g",
     );
     server.query("create table small as select g as id, g::text as name from generate_series(1, 500) g");
+    server.query("alter table huge add primary key (id); create index on huge (digest)");
     let before = server.checksums();
     let backup = format!(
         "{} -D - -Ft -X fetch -c fast -U postgres -h {}",
@@ -153,6 +161,12 @@ fn a_server_starts_on_a_backup_as_tar_that_went_through_an_object_store() {
     let run = bucket.through(&cut, "put").args([&bucket.at("pg.tar"), "--", &backup]).finish();
     let run = run.expect_success();
     assert!(cut.count(|request| request.part().is_some()) >= 12, "{run}");
+    // From the one program to the other, over ssh.
+    let piped = directory(&bucket, "piped");
+    let extract = format!("tar -x -C {}", piped.display());
+    let pipe =
+        bucket.scene.haul_ssh("pipe").args([bucket.scene.sshd().host(), "--into", extract.as_str(), "--"]);
+    let _ = pipe.args(["bash", "-c", &backup]).finish().expect_success();
     server.stop();
 
     let restored = directory(&bucket, "restored");
@@ -167,10 +181,16 @@ fn a_server_starts_on_a_backup_as_tar_that_went_through_an_object_store() {
     let unpacked = directory(&bucket, "unpacked");
     let run = bucket.haul("get").args([&bucket.at("pg.tar"), "--unpack"]).arg(&unpacked).finish();
     assert!(!run.expect_success().err().contains("had to be read"));
-    tool(std::process::Command::new("diff").arg("-r").arg(&restored).arg(&unpacked));
-    tool(std::process::Command::new(postgres_bin().unwrap().join("pg_verifybackup")).arg(&unpacked));
-    hand_over(&restored);
-    let server = PostgresServer::start(&restored);
-    assert_eq!(server.checksums(), before);
-    server.stop();
+    tool(Command::new("diff").arg("-r").arg(&restored).arg(&unpacked));
+    // One file alone, by its path.
+    let run = bucket.haul("get").args([&bucket.at("pg.tar"), "--member", "backup_manifest"]).finish();
+    assert!(run.expect_success().stdout == fs::read(unpacked.join("backup_manifest")).unwrap());
+    for copy in [&unpacked, &piped] {
+        tool(Command::new(postgres_bin().unwrap().join("pg_verifybackup")).arg(copy));
+        hand_over(copy);
+        let server = PostgresServer::start(copy);
+        assert_eq!(server.checksums(), before);
+        server.check();
+        server.stop();
+    }
 }

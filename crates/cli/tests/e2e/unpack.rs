@@ -69,6 +69,13 @@ fn a_server_starts_on_a_backup_that_was_unpacked_in_parallel() {
         stream.display(),
     );
     tool(Command::new("bash").args(["-ec", &backup]));
+    // From the one program to the other, over ssh.
+    let piped = bucket.scene.join("piped");
+    fs::create_dir(&piped).unwrap();
+    let (producer, _) = backup.split_once(" 2>").unwrap();
+    let pipe = bucket.scene.haul_ssh("pipe").args([bucket.scene.sshd().host(), "--into"]);
+    let pipe = pipe.arg(format!("mbstream -x -C {}", piped.display())).args(["--", "bash", "-c", producer]);
+    let _ = pipe.finish().expect_success();
     server.stop();
     let extracted = bucket.scene.join("extracted");
     fs::create_dir(&extracted).unwrap();
@@ -94,12 +101,16 @@ fn a_server_starts_on_a_backup_that_was_unpacked_in_parallel() {
         assert!(!run.err().contains("had to be read"), "the index is used: {run}");
         assert_same_files(&extracted, &unpacked);
     }
-    let restored = bucket.scene.join("unpacked0");
-    let directory = format!("--target-dir={}", restored.display());
-    tool(Command::new("mariadb-backup").args(["--no-defaults", "--prepare", &directory]));
-    let server = MariaDbServer::start(&restored);
-    assert_eq!(checksums(&server, TABLES), before);
-    server.stop();
+    for restored in [bucket.scene.join("unpacked0"), piped] {
+        let directory = format!("--target-dir={}", restored.display());
+        tool(Command::new("mariadb-backup").args(["--no-defaults", "--prepare", &directory]));
+        for (table, _) in TABLES {
+            tool(Command::new("innochecksum").arg(restored.join(format!("shop/{table}.ibd"))));
+        }
+        let server = MariaDbServer::start(&restored);
+        assert_eq!(checksums(&server, TABLES), before);
+        server.stop();
+    }
 }
 
 fn one_table_is_restored_without_reading_the_others() {
