@@ -24,7 +24,7 @@ const USUAL: [(&str, [&str; 2]); 13] = [
     (
         "get",
         [
-            "unpack member merge fifo_dir raw identity pages compress rsh bootstrap endpoint region",
+            "unpack member fifo_dir raw identity pages compress rsh bootstrap endpoint",
             "max_memory quiet json",
         ],
     ),
