@@ -27,7 +27,7 @@ pub const SHORT: u64 = 8 << 20;
 /// The object or file that an index belongs to.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct IndexFile {
-    /// The ETag of the object, without quotes; empty for a file.
+    /// The ETag of the object, without quotes, or the digest of those of several; empty for a file.
     pub(crate) etag: String,
     /// The stored length.
     pub(crate) len: u64,
@@ -80,12 +80,26 @@ pub(crate) fn find(
     object: &Object,
     keys: &Identities,
 ) -> Result<Option<std::result::Result<MemberIndex, String>>> {
-    let content = match client.read_small(&key_of(&object.key), MAX_LEN) {
+    let belongs_to = IndexFile { etag: bare(&object.etag).to_owned(), len: object.len };
+    find_of(client, &object.key, &belongs_to, keys)
+}
+
+/// Reads the index beside `key` if it is of this object or set of objects; `Err` in the result says why it cannot be
+/// used.
+///
+/// # Errors
+/// The error of the failed request.
+pub(crate) fn find_of(
+    client: &Client,
+    key: &str,
+    belongs_to: &IndexFile,
+    keys: &Identities,
+) -> Result<Option<std::result::Result<MemberIndex, String>>> {
+    let content = match client.read_small(&key_of(key), MAX_LEN) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => None,
         other => other?,
     };
-    let belongs_to = IndexFile { etag: bare(&object.etag).to_owned(), len: object.len };
-    Ok(content.map(|content| read(&content, &belongs_to, keys)))
+    Ok(content.map(|content| read(&content, belongs_to, keys)))
 }
 
 /// Reads the index of this object or file.

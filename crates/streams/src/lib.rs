@@ -2,7 +2,8 @@
 //!
 //! Read the modules in this order: [`encoding`] and [`keys`] (streams that are stored compressed or encrypted),
 //! [`sidecar`] (where the digest of a stream is recorded), [`uploads`] (the local records of incomplete uploads),
-//! [`put`] and [`get`] (the streams themselves), [`index_file`] and [`unpack`] (the members of a stream).
+//! [`xbcloud`] (streams that xbcloud stored), [`put`] and [`get`] (the streams themselves), [`index_file`] and
+//! [`unpack`] (the members of a stream).
 
 pub mod encoding;
 mod fifo;
@@ -16,5 +17,6 @@ mod sha256;
 pub mod sidecar;
 pub mod unpack;
 pub mod uploads;
+pub mod xbcloud;
 
 pub use fifo::{PipeDirectory, widen};

@@ -29,7 +29,7 @@ slice of a file is verified on arrival. Exit code 3: the content differs.";
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct GetArgs {
     /// The file or object: PATH, USER@HOST:PATH, sftp://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY,
-    /// az://CONTAINER/KEY
+    /// az://CONTAINER/KEY; or the name of a backup that xbcloud stored
     #[arg(value_name = "SRC")]
     pub(crate) source: OsString,
     /// The file to write, or the directory to write it into; - is standard output [default: -]

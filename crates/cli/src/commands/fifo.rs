@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
 use haul_job::{Observer, RequestCounts};
 use haul_object::{Client, Object};
-use haul_streams::PipeDirectory;
 use haul_streams::get::{ContentOutput, GetSettings, GetStatus, Got, get};
+use haul_streams::{PipeDirectory, index_file, sidecar};
 
 use super::get_output::get_settings;
 use super::output::stream_settings;
@@ -198,11 +198,11 @@ fn add_results(report: &mut Report, streams: &[FifoStream], results: &[Result<Go
     }
 }
 
-/// The objects directly below a prefix, without the sidecar objects of `haul put`.
+/// The objects directly below a prefix, without the sidecars and indexes of `haul put`.
 ///
 /// # Errors
 /// Errors of the listing; [`ErrorKind::Usage`] if a key is not a valid file name.
-fn streams_below(client: &Client, prefix: &str) -> Result<Vec<String>> {
+pub(super) fn streams_below(client: &Client, prefix: &str) -> Result<Vec<String>> {
     let mut keys = Vec::new();
     for page in client.pages(prefix, true) {
         keys.extend(page?.objects.into_iter().map(|object| object.key));
@@ -210,7 +210,8 @@ fn streams_below(client: &Client, prefix: &str) -> Result<Vec<String>> {
     keys.sort();
     let all = keys.clone();
     let is_beside = |key: &String| {
-        key.strip_suffix(".haul").is_some_and(|of| all.binary_search_by(|other| other[..].cmp(of)).is_ok())
+        let of = sidecar::owner_of(key).or_else(|| key.strip_suffix(index_file::SUFFIX));
+        of.is_some_and(|of| all.binary_search_by(|other| other[..].cmp(of)).is_ok())
     };
     keys.retain(|key| key.len() > prefix.len() && !is_beside(key));
     let bad = |key: &&String| matches!(&key[prefix.len()..], "." | "..") || key.contains('\0');

@@ -3,6 +3,7 @@
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -62,7 +63,7 @@ pub(super) fn get_settings(args: &GetArgs, objects: u64) -> Result<GetSettings> 
     Ok(GetSettings {
         memory: content_memory(&args.reach.memory, objects, 0)?,
         raw: args.decode.raw,
-        keys: identities(&args.decode)?,
+        keys: Arc::new(identities(&args.decode)?),
         encrypted_only: args.decode.encrypted_only(),
     })
 }

@@ -3,20 +3,23 @@
 use std::sync::Arc;
 
 use haul_core::path::printable;
-use haul_core::{BufferPool, Error, ErrorKind, Location, Note, Result, Side};
+use haul_core::{BufferPool, Error, ErrorKind, Location, Note, ObjectPlace, Result, Side};
 use haul_engine::Cancel;
-use haul_job::{Ends, EndsConfig, create_index, find_index, only_object, open_file};
-use haul_streams::get::{GetSettings, GetStatus, find};
+use haul_job::{Ends, EndsConfig, create_index, find_index, open_file};
+use haul_object::{Client, Object, StoreSettings};
+use haul_streams::get::{GetSettings, GetStatus};
 use haul_streams::put::write_file;
 use haul_streams::unpack::{
-    IndexOrigin, MemberStream, open_file as open_file_stream, open_object, write_index,
+    IndexOrigin, MemberStream, join, open_chunks, open_file as open_file_stream, open_object, write_index,
 };
+
+use super::stored_stream::{StoredStream, find_stream};
 
 use crate::args::{ConnectionArgs, DecodeArgs, IndexStreamArgs, LsArgs, MemoryArgs, ReachArgs};
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::render::{OutputLines, member_line, print_line};
-use crate::settings::{LinkSettings, check_object, content_memory, identities, store_settings};
+use crate::settings::{LinkSettings, content_memory, identities, store_settings, usage};
 
 /// The memory of `haul ls --members`.
 const LISTING: MemoryArgs = MemoryArgs { max_memory: 128 << 20 };
@@ -28,15 +31,18 @@ pub(super) struct Opening {
     pub(super) status: Arc<GetStatus>,
     pub(super) cancel: Cancel,
     pub(super) note: Note,
-    stores: haul_object::StoreSettings,
+    stores: StoreSettings,
+    memory: MemoryArgs,
     anew: bool,
+    /// All members are wanted: an incomplete backup is refused.
+    pub(super) is_whole: bool,
 }
 
 /// An open stream, and the ends and client that keep it open.
 pub(super) struct OpenStream {
     pub(super) stream: MemberStream,
     pub(super) ends: Ends,
-    pub(super) client: Option<Arc<haul_object::Client>>,
+    pub(super) client: Option<Arc<Client>>,
     key: String,
 }
 
@@ -51,15 +57,12 @@ impl Opening {
         let settings = GetSettings {
             memory: content,
             raw: false,
-            keys: identities(decode)?,
+            keys: Arc::new(identities(decode)?),
             encrypted_only: decode.encrypted_only(),
         };
         let stores = match at {
-            Location::Object(place) => {
-                check_object(place)?;
-                store_settings(&reach.store, &reach.given, place)
-            }
-            _ => haul_object::StoreSettings::default(),
+            Location::Object(place) => store_settings(&reach.store, &reach.given, place),
+            _ => StoreSettings::default(),
         };
         Ok(Self {
             config,
@@ -68,7 +71,9 @@ impl Opening {
             cancel: Cancel::default(),
             note: Arc::new(print_line),
             stores,
+            memory: reach.memory.clone(),
             anew: false,
+            is_whole: false,
         })
     }
 
@@ -79,14 +84,12 @@ impl Opening {
     pub(super) fn open(self, at: &Location) -> Result<OpenStream> {
         let (flag, note) = (self.cancel.flag(), Arc::clone(&self.note));
         let memory = self.settings.memory / 4;
+        let stored = match at {
+            Location::Object(place) => Some(self.stored(place)?),
+            _ => None,
+        };
         let mut ends = Ends::new(self.config, Arc::clone(&note), self.cancel.flag());
-        let (stream, client, key) = if let Location::Object(place) = at {
-            let client =
-                Arc::new(haul_object::open(place, Side::Source, &self.stores, flag, Arc::clone(&note))?);
-            let object = find(&client, &only_object(&client, place)?)?;
-            let (key, mtime) = (object.key.clone(), haul_store::modified(&object).unwrap_or_default());
-            let opened = Arc::clone(&client);
-            let stream = open_object(opened, object, mtime, &self.settings, &self.status, self.anew)?;
+        let (stream, client, key) = if let Some((stream, client, key)) = stored {
             (stream, Some(client), key)
         } else {
             let file = open_file(&mut ends, at)?;
@@ -101,6 +104,51 @@ impl Opening {
             note("the stream had to be read to find its members: `haul index` writes an index of it");
         }
         Ok(OpenStream { stream, ends, client, key })
+    }
+}
+
+impl Opening {
+    /// Opens a stream in a store. Returns the client, and the key that its index is beside.
+    ///
+    /// # Errors
+    /// Those of [`Opening::open`].
+    fn stored(&self, place: &ObjectPlace) -> Result<(MemberStream, Arc<Client>, String)> {
+        let (flag, note) = (self.cancel.flag(), Arc::clone(&self.note));
+        let client = Arc::new(haul_object::open(place, Side::Source, &self.stores, flag, note)?);
+        let (stream, key) = self.stored_at(&client, place)?;
+        Ok((stream, client, key))
+    }
+
+    fn stored_at(&self, client: &Arc<Client>, place: &ObjectPlace) -> Result<(MemberStream, String)> {
+        let (settings, status) = (&self.settings, &self.status);
+        let modified = |object: &Object| haul_store::modified(object).unwrap_or_default();
+        let open = |object: Object, settings| {
+            let mtime = modified(&object);
+            open_object(Arc::clone(client), object, mtime, settings, status, self.anew)
+        };
+        match find_stream(client, place)? {
+            StoredStream::Object(object) => {
+                let key = object.key.clone();
+                Ok((open(object, settings)?, key))
+            }
+            StoredStream::Chunks(chunks) => {
+                if self.is_whole {
+                    chunks.check_complete()?;
+                }
+                let (key, mtime) = (chunks.key().to_owned(), modified(&chunks.newest()));
+                Ok((open_chunks(chunks, mtime, settings, status, self.anew)?, key))
+            }
+            StoredStream::Several(_) if self.anew => {
+                let error = usage("index", "it is a backup of several streams").on(place.to_string());
+                Err(error.with_hint("index each of them"))
+            }
+            StoredStream::Several(objects) => {
+                let memory = content_memory(&self.memory, objects.len() as u64, 0)?;
+                let each = Arc::new(GetSettings { memory, ..GetSettings::clone(settings) });
+                let streams = objects.into_iter().map(|object| open(object, &each));
+                Ok((join(streams.collect::<Result<_>>()?, place.to_string())?, String::new()))
+            }
+        }
     }
 }
 

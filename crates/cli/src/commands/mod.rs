@@ -30,6 +30,7 @@ mod rm_share;
 mod selected;
 mod start;
 mod stat;
+mod stored_stream;
 mod stream;
 mod sync;
 mod targets;

@@ -97,6 +97,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let (noted, status) = (Arc::clone(&console), Arc::clone(&opening.status));
     opening.note = Arc::new(move |text| noted.note(text));
     opening.cancel = cancel.clone();
+    opening.is_whole = args.member.is_empty();
     let memory = opening.settings.memory / 2;
     let opened = watched(&console, || progress(0, &status), || opening.open(&at));
     let opened = opened.inspect_err(|error| console.ended_by(error))?;

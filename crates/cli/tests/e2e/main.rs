@@ -120,6 +120,7 @@ mod unpack;
 mod verify;
 mod wildcards;
 mod words;
+mod xbcloud;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -291,6 +292,7 @@ fn main() -> ExitCode {
         old_versions::cases(),
         trust::cases(),
         unpack::cases(),
+        xbcloud::cases(),
         book::cases(),
     ];
     let trials = cases.into_iter().flatten().map(TestCase::into_trial).collect();

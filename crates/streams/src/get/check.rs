@@ -5,6 +5,7 @@ use haul_core::digest::hex;
 use haul_core::{Error, ErrorKind, Side};
 use md5::{Digest as _, Md5};
 
+use haul_members::{IndexFault, Scanner};
 use haul_object::Object;
 
 use super::stream_tree::StreamTree;
@@ -22,6 +23,8 @@ pub enum CheckedBy {
     Crc32c,
     /// The MD5 that the store keeps.
     Md5,
+    /// The CRC-32 of each chunk of xbstream.
+    Chunks,
     /// No digest is recorded: only the length was checked.
     Length,
 }
@@ -37,6 +40,7 @@ enum Hasher {
     Crc64(Box<crc_fast::Digest>),
     Crc32c(Box<crc_fast::Digest>),
     Md5(Md5),
+    Chunks(Box<Scanner>),
     None,
 }
 
@@ -61,12 +65,18 @@ impl Check {
         Self { hasher, expected }
     }
 
+    /// For a stream of xbstream, whose chunks each have a checksum.
+    pub(super) fn chunks() -> Self {
+        Self { hasher: Hasher::Chunks(Box::default()), expected: String::new() }
+    }
+
     /// Hashes the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.hasher {
             Hasher::Blake3(tree) => tree.update(bytes),
             Hasher::Crc64(hasher) | Hasher::Crc32c(hasher) => hasher.update(bytes),
             Hasher::Md5(hasher) => hasher.update(bytes),
+            Hasher::Chunks(scanner) => scanner.push(bytes),
             Hasher::None => {}
         }
     }
@@ -92,6 +102,12 @@ impl Check {
             Hasher::Crc64(hasher) => (CheckedBy::Crc64, format!("{:016x}", hasher.finalize())),
             Hasher::Crc32c(hasher) => (CheckedBy::Crc32c, format!("{:08x}", hasher.finalize())),
             Hasher::Md5(hasher) => (CheckedBy::Md5, hex(&hasher.finalize())),
+            Hasher::Chunks(scanner) => {
+                let bad = |fault: IndexFault| {
+                    Error::new(ErrorKind::Corrupt, Side::Source, "verify", fault.to_string()).on(name)
+                };
+                return scanner.finish(&[]).map(|_| CheckedBy::Chunks).map_err(bad);
+            }
             Hasher::None => return Ok(CheckedBy::Length),
         };
         if found == self.expected {

@@ -1,5 +1,6 @@
 //! The settings, progress and result of a get.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use haul_core::Digest;
@@ -10,14 +11,14 @@ use crate::encoding::Encoding;
 use crate::keys::Identities;
 
 /// How an object is read.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct GetSettings {
     /// Memory for content in bytes, at least 24 MiB.
     pub memory: u64,
     /// Whether the object is written as it is stored, without decoding.
     pub raw: bool,
     /// The keys that decrypt it.
-    pub keys: Identities,
+    pub keys: Arc<Identities>,
     /// Whether an unencrypted object is refused.
     pub encrypted_only: bool,
 }

@@ -11,6 +11,7 @@ use haul_object::{Client, Object};
 
 use super::blocks::{Blocks, TakeBlockBytes};
 use crate::get::{InputFile, read_slice};
+use crate::xbcloud::ChunkObjects;
 
 /// Bytes read at once from a file of this machine.
 const PIECE: u64 = 256 << 10;
@@ -82,6 +83,43 @@ impl StreamAt for ObjectAt {
         self.client.read(&self.object, range, &AtomicBool::new(false), &mut |bytes| {
             came.fetch_add(bytes.map_or(0, |bytes| bytes.len() as u64), Ordering::Relaxed);
             take(bytes);
+        })
+    }
+
+    fn streams(&self) -> u32 {
+        READERS
+    }
+
+    fn came(&self) -> u64 {
+        self.came.load(Ordering::Relaxed)
+    }
+}
+
+/// A stream that xbcloud stored.
+pub(super) struct ChunksAt {
+    stream: Arc<ChunkObjects>,
+    came: AtomicU64,
+}
+
+impl ChunksAt {
+    pub(super) fn new(stream: Arc<ChunkObjects>) -> Self {
+        Self { stream, came: AtomicU64::new(0) }
+    }
+}
+
+impl StreamAt for ChunksAt {
+    fn name(&self) -> String {
+        self.stream.name()
+    }
+
+    fn len(&self) -> u64 {
+        self.stream.len()
+    }
+
+    fn read(&self, range: Range<u64>, take: &mut TakeBlockBytes<'_>) -> Result<()> {
+        self.stream.read(range, &AtomicBool::new(false), &mut |bytes| {
+            self.came.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            take(Some(bytes));
         })
     }
 

@@ -8,15 +8,17 @@ use haul_members::{MemberIndex, decode};
 use haul_object::{Client, Object, PutOptions};
 
 use super::aged::AgedAt;
-use super::at::{FileAt, ObjectAt, StreamAt};
+use super::at::{ChunksAt, FileAt, ObjectAt, StreamAt};
 use super::frames::FramesAt;
 use super::scan::{refused, scan};
 use crate::encoding::Encoding;
 use crate::get::{
-    ContentOutput, GetSettings, GetStatus, Got, InputFile, get, get_file, plain, read_slice, unknown,
+    ContentOutput, GetSettings, GetStatus, Got, InputFile, get, get_chunks, get_file, plain, read_slice,
+    unknown,
 };
 use crate::index_file::{self, IndexFile};
 use crate::sidecar::{self, Proof, StoredRecord};
+use crate::xbcloud::ChunkObjects;
 
 /// How the index of a stream was found.
 pub enum IndexOrigin {
@@ -69,6 +71,33 @@ pub fn open_object(
     let state = Digest::of(format!("{name}\0{}\0{}", object.etag, object.len).as_bytes());
     let at = decoded(ObjectAt::new(client, object), &recorded, encoding, &index, settings)?;
     Ok(MemberStream { at, index, found, state, mtime, made })
+}
+
+/// Opens a stream that xbcloud stored. `anew`: an index beside it is not used.
+///
+/// # Errors
+/// As [`open_object`].
+pub fn open_chunks(
+    stream: Arc<ChunkObjects>,
+    mtime: Timestamp,
+    settings: &GetSettings,
+    status: &GetStatus,
+    anew: bool,
+) -> Result<MemberStream> {
+    let name = stream.name();
+    if settings.encrypted_only {
+        return Err(plain(&name));
+    }
+    let belongs_to = IndexFile { etag: stream.state().to_string(), len: stream.len() };
+    let find = || index_file::find_of(stream.client(), stream.key(), &belongs_to, &settings.keys);
+    let beside = if anew { None } else { find()? };
+    let read = |output| get_chunks(&stream, output, settings, status);
+    let (index, found, records) = find_or_make(beside, &name, status, read)?;
+    if index.len != stream.len() {
+        return Err(misfit(&name));
+    }
+    let (state, made) = (stream.state(), records.map(|records| belongs_to.bytes(&records)));
+    Ok(MemberStream { at: Arc::new(ChunksAt::new(stream)), index, found, state, mtime, made })
 }
 
 /// Writes the index of an object beside it.
