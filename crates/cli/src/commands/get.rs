@@ -36,7 +36,11 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
         place.to_string(),
         args.file().map(|path| {
             let is_open = is_key_pattern(&place.key);
-            if is_open { path.display().to_string() } else { file(path, &place.key).display().to_string() }
+            if is_open {
+                path.display().to_string()
+            } else {
+                file(path, place.key.trim_end_matches('/')).display().to_string()
+            }
         }),
     );
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;

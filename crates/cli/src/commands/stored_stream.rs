@@ -38,7 +38,12 @@ pub(super) fn find_stream(client: &Arc<Client>, place: &ObjectPlace) -> Result<S
     if key.is_empty() || !matches!(missing.kind(), ErrorKind::NotFound | ErrorKind::Usage) {
         return Err(missing);
     }
-    if let Some(chunks) = ChunkObjects::find(client, key)? {
+    let chunks = match ChunkObjects::find(client, key) {
+        // Who may read an object need not be allowed to list others.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(missing),
+        found => found?,
+    };
+    if let Some(chunks) = chunks {
         return Ok(StoredStream::Chunks(Arc::new(chunks)));
     }
     let prefix = format!("{key}/");
