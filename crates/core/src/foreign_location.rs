@@ -37,7 +37,58 @@ const REMOTES: [(&[&str], &str, bool); 6] = [
 /// The advice for a location in the notation of another tool; `None` if it has none of these notations.
 pub(crate) fn advice(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
-    of_url(&text).or_else(|| of_windows(&text)).or_else(|| of_daemon(&text)).or_else(|| of_remote(&text))
+    of_store(&text)
+        .or_else(|| of_url(&text))
+        .or_else(|| of_windows(&text))
+        .or_else(|| of_daemon(&text))
+        .or_else(|| of_remote(&text))
+}
+
+/// Other names of objects: `https://bucket.s3.amazonaws.com/key`, `arn:aws:s3:::bucket/key`, and the slips
+/// `s3:/bucket/key` and `s3//bucket/key`. The last one is also a local path, if there is one.
+fn of_store(text: &str) -> Option<String> {
+    if let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) {
+        return of_web_address(rest).map(|url| format!("write {url}"));
+    }
+    if let Some((_, rest)) = text.strip_prefix("arn:aws").and_then(|rest| rest.split_once(":s3:::")) {
+        return Some(format!("write s3://{rest}"));
+    }
+    let (scheme, slashes) = text.split_at_checked(2).filter(|(name, _)| ["s3", "gs", "az"].contains(name))?;
+    if let Some(path) = slashes.strip_prefix(":/").filter(|path| !path.starts_with('/')) {
+        return Some(format!(
+            "write {scheme}://{path} (for a host named {scheme}, write ssh://{scheme}/{path})"
+        ));
+    }
+    let path = slashes.strip_prefix("//").filter(|_| !Path::new(scheme).exists())?;
+    Some(format!("write {scheme}://{path}, or for a local path {scheme}/{path}"))
+}
+
+/// The location of an object whose address at its provider is `https://{rest}`.
+fn of_web_address(rest: &str) -> Option<String> {
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let path = path.split(['?', '#']).next().unwrap_or(path);
+    if let Some(account) = host.strip_suffix(".blob.core.windows.net") {
+        return Some(format!("az://{path} and set AZURE_STORAGE_ACCOUNT={account}"));
+    }
+    let in_google = || {
+        let bucket = host.strip_suffix("storage.googleapis.com")?;
+        (bucket.is_empty() || bucket.ends_with('.')).then_some(("gs", bucket))
+    };
+    let in_amazon = || {
+        let host = host.strip_suffix(".cn").unwrap_or(host).strip_suffix(".amazonaws.com")?;
+        let dots = host.match_indices('.').map(|(at, _)| at + 1);
+        let at = std::iter::once(0).chain(dots).find(|at| is_s3(&host[*at..]))?;
+        Some(("s3", &host[..at]))
+    };
+    let (scheme, bucket) = in_google().or_else(in_amazon)?;
+    let bucket = bucket.strip_suffix('.').unwrap_or(bucket);
+    Some(if bucket.is_empty() { format!("{scheme}://{path}") } else { format!("{scheme}://{bucket}/{path}") })
+}
+
+/// Whether this is the part of a host name of Amazon behind the bucket: `s3`, `s3.eu-west-1`, `s3-us-west-2`,
+/// `s3.dualstack.eu-west-1`.
+fn is_s3(host: &str) -> bool {
+    host.strip_prefix("s3").is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
 }
 
 fn of_url(text: &str) -> Option<String> {
@@ -137,6 +188,21 @@ mod tests {
     fn notations_of_other_tools_are_recognized() {
         for (text, instead) in [
             ("http://example.org/x", "curl"),
+            ("https://b.s3.amazonaws.com/x/y", "write s3://b/x/y"),
+            ("https://a.b.s3.eu-west-1.amazonaws.com/x", "write s3://a.b/x"),
+            ("https://s3.eu-west-1.amazonaws.com/b/x?versionId=1", "write s3://b/x"),
+            ("https://s3.amazonaws.com/b/", "write s3://b/"),
+            ("https://b.s3-us-west-2.amazonaws.com", "write s3://b/"),
+            ("https://b.s3.cn-north-1.amazonaws.com.cn/x", "write s3://b/x"),
+            ("https://storage.googleapis.com/b/x", "write gs://b/x"),
+            ("https://b.storage.googleapis.com/x", "write gs://b/x"),
+            ("https://acc.blob.core.windows.net/box/x", "write az://box/x and set AZURE_STORAGE_ACCOUNT=acc"),
+            ("https://ec2.amazonaws.com/x", "curl"),
+            ("arn:aws:s3:::b/x", "write s3://b/x"),
+            ("arn:aws-cn:s3:::b", "write s3://b"),
+            ("s3:/b/x", "write s3://b/x (for a host named s3, write ssh://s3/b/x)"),
+            ("s3//b/x", "write s3://b/x, or for a local path s3/b/x"),
+            ("gs//b/", "write gs://b/"),
             ("ftp://h/x", "curl"),
             ("gcs://bucket/key", "write gs://bucket/key"),
             ("azure://box/key", "az://CONTAINER/KEY"),
@@ -190,7 +256,10 @@ mod tests {
             "db1:x/a::b",
             "[::1]:/x",
             "me@[fe80::1]:x",
-            "s3:/srv/x",
+            "s3/srv/x",
+            "./s3//x",
+            "s3x//b",
+            "arn:x",
             "s3:~/x",
             "s3:",
             "sftp:/srv/x",

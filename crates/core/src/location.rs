@@ -277,16 +277,27 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local(path) => f.write_str(&printable(path)),
-            Self::Ssh { host, path } if host.port.is_some() => write!(f, "ssh://{host}{}", printable(path)),
-            Self::Ssh { host, path } => write!(f, "{host}:{}", printable(path)),
-            Self::Sftp { host, path } => {
-                let slash = if path.starts_with(b"~") { "/" } else { "" };
-                write!(f, "sftp://{host}{slash}{}", printable(path))
+            Self::Ssh { host, path } if is_only_url(host, path) => {
+                write!(f, "ssh://{host}{}", below_host(path))
             }
+            Self::Ssh { host, path } => write!(f, "{host}:{}", printable(path)),
+            Self::Sftp { host, path } => write!(f, "sftp://{host}{}", below_host(path)),
             Self::Smb { server, path } => write!(f, "{server}{}", printable(path)),
             Self::Object(place) => place.fmt(f),
         }
     }
+}
+
+/// Whether `host:path` would be another location: the host has a port, or its name is a scheme.
+fn is_only_url(host: &SshHost, path: &[u8]) -> bool {
+    let scheme = || ObjectKind::of_scheme(&host.destination).is_some();
+    host.port.is_some() || scheme() && path.starts_with(b"/")
+}
+
+/// A path behind the host of a URL.
+fn below_host(path: &[u8]) -> String {
+    let slash = if path.starts_with(b"~") { "/" } else { "" };
+    format!("{slash}{}", printable(path))
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
@@ -302,10 +313,11 @@ fn object_place(kind: ObjectKind, rest: &[u8]) -> std::result::Result<ObjectPlac
     let plain = |c: char| {
         c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_') || c == '$' && kind == ObjectKind::Az
     };
-    if bucket.is_empty() || !bucket.chars().all(plain) || bucket.starts_with(['-', '.']) {
-        return Err(
-            "the bucket is missing, or its name holds other characters than letters, digits, `-`, `.` and `_`",
-        );
+    if bucket.is_empty() {
+        return Err("the bucket is missing behind `//`");
+    }
+    if !bucket.chars().all(plain) || bucket.starts_with(['-', '.']) {
+        return Err("the name of the bucket holds other characters than letters, digits, `-`, `.` and `_`");
     }
     if key.split('/').any(|part| part == "." || part == "..") {
         return Err("a name with a component `.` or `..` cannot be asked for");

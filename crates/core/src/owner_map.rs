@@ -74,7 +74,8 @@ impl OwnerFrom {
         }
         if text.starts_with(|first: char| first.is_ascii_digit()) {
             let (low, high) = text.split_once('-').unwrap_or((text, text));
-            return Some(Self::Ids(number(low)?, number(high)?));
+            let (low, high) = (number(low)?, number(high)?);
+            return (low <= high).then_some(Self::Ids(low, high));
         }
         let bytes = text.as_bytes().to_vec();
         Some(if text.contains(['*', '?', '[']) { Self::Pattern(bytes) } else { Self::Name(bytes) })

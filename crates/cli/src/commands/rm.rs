@@ -34,7 +34,10 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     let is_all = |key: &str| key.bytes().all(|byte| matches!(byte, b'*' | b'/'));
     if let Some(all) = places.iter().find(|place| args.recursive && is_all(&place.key)) {
         let error = usage("remove", "this would empty the bucket").on(all.to_string());
-        return Err(error.with_hint("give a prefix; to empty a bucket, use the tools of its provider"));
+        let bucket = format!("{}://{}", all.kind.scheme(), all.bucket);
+        return Err(error.with_hint(format!(
+            "give a prefix; `haul rb --force {bucket}` removes all objects and the bucket itself"
+        )));
     }
     let selection = ObjectSelection::new(&args.select)?;
     if !args.recursive && !selection.takes_all() {

@@ -30,8 +30,18 @@ pub(crate) fn parse_chmod(text: &str) -> Result<Vec<ModeChange>, String> {
 pub(crate) fn parse_map(text: &str) -> Result<Vec<IdRule>, String> {
     IdRule::parse(text).map_err(|bad| {
         let part = if bad == text { String::new() } else { format!(" (`{bad}`)") };
+        if is_backwards(bad) {
+            return format!("`{text}` has a range that is backwards{part}: begin it with the lower number");
+        }
         format!("`{text}` is not a list of FROM:TO{part}; lists are like alice:bob, 1000-1999:33 or *:nobody")
     })
+}
+
+/// Whether a rule has a range whose first number is higher than its last one.
+fn is_backwards(rule: &str) -> bool {
+    let range = rule.rsplit_once(':').and_then(|(from, _)| from.split_once('-'));
+    let numbers = range.and_then(|(low, high)| low.parse::<u32>().ok().zip(high.parse::<u32>().ok()));
+    numbers.is_some_and(|(low, high)| low > high)
 }
 
 /// Reads an owner and a group.
@@ -68,5 +78,12 @@ mod tests {
         assert!(parse_chmod("u+w,z+r").unwrap_err().contains("(`z+r`)"));
         assert!(parse_map("a:b,c").unwrap_err().contains("(`c`)"));
         assert!(parse_map("c").unwrap_err().starts_with("`c` is not a list of FROM:TO; "));
+    }
+
+    #[test]
+    fn a_range_begins_with_its_lower_number() {
+        assert!(parse_map("3-9:0,7-7:0").is_ok());
+        assert!(parse_map("a:b,9-3:0").unwrap_err().contains("backwards (`9-3:0`)"));
+        assert!(parse_map("9-3:0:1").unwrap_err().contains(" are like "));
     }
 }

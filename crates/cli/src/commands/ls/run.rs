@@ -1,5 +1,8 @@
 //! Lists the locations one after the other.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use haul_core::{Location, Result};
 use haul_job::Ends;
 
@@ -9,12 +12,18 @@ use crate::commands::start::each;
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::render::{heading_json, heading_line};
+use crate::settings::usage;
 
 /// Lists the content of the locations. If there are several, it prints the failure of one and goes on.
 ///
 /// # Errors
 /// [`haul_core::ErrorKind::NotFound`] if there is nothing; errors of the options, the store or the host.
 pub(in crate::commands) fn run(args: &LsArgs) -> Result<Exit> {
+    if let Some(scheme) = args.places.iter().find(|text| is_scheme(text)) {
+        let cause =
+            "haul lists no buckets, because keys often give access to one alone: name it, as in s3://BUCKET/";
+        return Err(usage("list", cause).on(scheme.as_bytes()));
+    }
     let places = args.places.iter().map(|text| parse_location(text, &args.given));
     let places = places.collect::<Result<Vec<Location>>>()?;
     let (mut ends, mut is_first) = (None, true);
@@ -27,6 +36,13 @@ pub(in crate::commands) fn run(args: &LsArgs) -> Result<Exit> {
             _ => heading_line(&name, is_first),
         };
         one(place, args, &heading, &mut ends)
+    })
+}
+
+/// Whether this is a store without a bucket.
+fn is_scheme(text: &OsStr) -> bool {
+    ["s3:", "gs:", "az:"].iter().any(|scheme| {
+        text.as_bytes().strip_prefix(scheme.as_bytes()).is_some_and(|rest| rest == b"//" || rest == b"///")
     })
 }
 
