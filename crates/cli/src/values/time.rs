@@ -17,9 +17,11 @@ const MOST_WINDOW: i64 = 1_000_000_000;
 /// A message for clap.
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     let seconds = with_unit(text).filter(|seconds| (1..=MOST).contains(seconds));
-    seconds
-        .map(Duration::from_secs)
-        .ok_or_else(|| format!("`{text}` is not a time; times are like 90s, 30m, 12h or 2d, up to a year"))
+    seconds.map(Duration::from_secs).ok_or_else(|| {
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let why = if is_number { "lacks a unit" } else { "is not a time" };
+        format!("`{text}` {why}; times are like 90s, 30m, 12h or 2d, up to a year")
+    })
 }
 
 /// Reads a timeout in seconds: a number of seconds, or a number and a unit, up to a day.
@@ -42,7 +44,9 @@ pub(crate) fn parse_expiry(text: &str) -> Result<u32, String> {
     let seconds = with_unit(text).and_then(|seconds| i64::try_from(seconds).ok());
     let text_value = seconds.map_or_else(|| text.to_owned(), |seconds| seconds.to_string());
     number(&text_value, "seconds", 1, MOST_EXPIRY).map_err(|_| {
-        format!("`{text}` is not a time; times are like 3600, 90s, 30m, 12h or 7d, which is the longest")
+        let is_long = text_value.parse::<i64>().is_ok_and(|seconds| seconds > MOST_EXPIRY);
+        let why = if is_long { "is longer than a signature can be valid" } else { "is not a time" };
+        format!("`{text}` {why}; times are like 3600, 90s, 30m, 12h or 7d, which is the longest")
     })
 }
 
@@ -101,7 +105,21 @@ mod tests {
             assert!(said.contains(&format!("`{bad}`")) && said.contains("are like"), "{said}");
         }
         assert_eq!(parse_time("2d"), Ok(Duration::from_secs(172_800)));
-        assert!(parse_time("5").is_err() && parse_time("366d").is_ok() && parse_time("367d").is_err());
+        assert!(parse_time("5").unwrap_err().contains("`5` lacks a unit; "));
+        assert!(
+            parse_time("").unwrap_err().contains("is not a time")
+                && parse_time("366d").is_ok()
+                && parse_time("367d").is_err()
+        );
+    }
+
+    #[test]
+    fn a_url_works_at_most_seven_days() {
+        assert_eq!((parse_expiry("3600"), parse_expiry("7d")), (Ok(3600), Ok(604_800)));
+        for (bad, why) in [("8d", "is longer than"), ("604801", "is longer than"), ("1w", "is not a time")] {
+            let said = parse_expiry(bad).unwrap_err();
+            assert!(said.contains(&format!("`{bad}` {why}")) && said.contains("7d, which is the"), "{said}");
+        }
     }
 
     #[test]
