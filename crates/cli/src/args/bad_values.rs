@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::{Arg, Command};
 
 use super::parse::is_checked;
+use super::refused::REQUIRING;
 use super::{RefusedCommand, command, parse};
 
 /// Values that suit few options: words, nothing, numbers that are negative, broken or too large.
@@ -171,11 +172,39 @@ fn every_option_has_a_parser_or_takes_any_text() {
     }
 }
 
+/// `ARG requires ID` is visible only in the text of an argument for debugging.
+fn required_by(arg: &Arg, command: &Command) -> Option<String> {
+    let text = format!("{arg:?}");
+    let (_, ids) = text.split_once(" requires: [")?;
+    let id = ids.split(']').next()?.split('"').nth(1)?;
+    command.get_arguments().find(|arg| arg.get_id() == id).map(name)
+}
+
+#[test]
+fn each_option_that_requires_another_one_is_in_the_table() {
+    let mut found = 0;
+    for (words, command) in commands() {
+        for arg in command.get_arguments() {
+            let Some(required) = required_by(arg, &command).filter(|_| words != ["agent"]) else { continue };
+            let rows = REQUIRING.iter().find(|(other, _)| *other == required);
+            let name = name(arg);
+            assert!(
+                rows.is_some_and(|(_, options)| options.contains(&&*name)),
+                "{words:?} {name}: {required}"
+            );
+            found += 1;
+        }
+    }
+    assert!(found >= REQUIRING.len(), "{found}");
+}
+
 #[test]
 fn missing_and_contradicting_arguments_are_one_line() {
     for (words, said) in [
-        ("copy --index-refresh 7d a b", "--index is missing"),
-        ("plan --unfit x s", "--target-kind is missing"),
+        ("copy --index-refresh 7d a b", "--index is missing: --index-refresh requires it"),
+        ("copy --sign=k a b", "--manifest is missing: --sign requires it"),
+        ("put --manifest-format sha256 s3://b/k", "--manifest is missing: --manifest-format requires it"),
+        ("plan --unfit x s", "--target-kind is missing: --unfit requires it"),
         ("agent --read-only", "--root is missing"),
         ("copy -c --size-only a b", "--checksum cannot be used with --size-only"),
         ("plan --parts 3 --part-size 4K s", "--parts cannot be used with --part-size"),
@@ -185,9 +214,14 @@ fn missing_and_contradicting_arguments_are_one_line() {
         ("hash a b", "unexpected argument `b`"),
         ("probe a b c", "unexpected argument `c`"),
         ("copy", "`haul copy [OPTIONS] SRC... DST`"),
+        ("mv", "`haul mv [OPTIONS] SRC... DST`; see `haul mv --help`"),
+        ("cat", "arguments are missing: `haul cat "),
+        ("du", "arguments are missing: `haul du "),
         ("hash", "`haul hash <SRC>`"),
         ("jobs limit", "`haul jobs limit <ID> <RATE>...`"),
         ("jobs foo", "`foo` is not a command of `haul jobs`"),
+        ("config set nice true", "edit ~/.config/haul/config.toml"),
+        ("config get nice", "`haul config show` prints"),
         ("coppy a b", "a similar one is `copy`"),
         ("copy --sizeonly a b", "a similar one is `--size-only`"),
         ("copy --verbatim a b", "`haul copy --help` lists them"),

@@ -88,7 +88,7 @@ pub(crate) enum Command {
     /// Remote side of a transfer, started over ssh by the local haul
     #[command(hide = true)]
     Agent(AgentArgs),
-    /// Explain a command or a topic: locations, patterns, units, config, environment, files, exit-codes
+    /// Explain a command or a topic: locations, patterns, filters, units, config, environment, files, exit-codes
     Help {
         /// A command or a topic
         #[arg(value_name = "COMMAND|TOPIC")]

@@ -1,9 +1,12 @@
 //! Options for object stores and for the objects that are written.
 
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 
 use crate::values::{parse_pair, parse_size, parse_timeout};
+
+/// The values of `--sse`.
+const SSE: [&str; 4] = ["AES256", "aws:kms", "aws:kms:dsse", "kms"];
 
 /// The address of a store.
 #[derive(Clone, Debug, Args)]
@@ -72,7 +75,7 @@ pub(crate) struct StoredArgs {
           help_heading = "Object stores")]
     pub(crate) storage_class: Option<String>,
     /// Server-side encryption: AES256, aws:kms or aws:kms:dsse; Google: kms
-    #[arg(long, value_name = "HOW", value_parser = NonEmptyStringValueParser::new(),
+    #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(SSE), hide_possible_values = true,
           help_heading = "Object stores")]
     pub(crate) sse: Option<String>,
     /// Key for --sse

@@ -38,6 +38,7 @@ pub(super) fn parser(typed: &str) -> Command {
     let takes_settings = COMMANDS.contains(&name);
     command.mut_subcommand(name, |command| {
         let command = foreign::define(command);
+        let command = if foreign::forces(typed) { foreign::force(command) } else { command };
         if takes_settings { opposites::define(command, settable) } else { command }
     })
 }

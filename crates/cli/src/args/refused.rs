@@ -34,7 +34,7 @@ pub(crate) fn refused(error: clap::Error, words: &[OsString]) -> RefusedCommand 
         ErrorKind::InvalidSubcommand => no_command(&error, &command),
         ErrorKind::UnknownArgument => no_option(&error, &command, words),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => no_value(&error),
-        ErrorKind::MissingRequiredArgument => missing(&error, &command),
+        ErrorKind::MissingRequiredArgument => missing(&error, &command, words),
         ErrorKind::ArgumentConflict if !about(&error).is_empty() => {
             let others = texts(&error, ContextKind::PriorArg);
             let others: Vec<&str> = others.iter().map(|other| name(other)).collect();
@@ -65,6 +65,12 @@ pub(crate) fn refused(error: clap::Error, words: &[OsString]) -> RefusedCommand 
 
 fn no_command(error: &clap::Error, command: &str) -> String {
     let word = text(error, ContextKind::InvalidSubcommand);
+    if command == "config" && ["get", "set", "unset", "edit", "list"].contains(&word.as_str()) {
+        return format!(
+            "`{word}` is not a command of `haul config`: `haul config show` prints the settings; edit \
+             ~/.config/haul/config.toml to change them (`haul config path` names all files)"
+        );
+    }
     if command != word {
         return format!("`{word}` is not a command of `haul {command}`: `haul {command} --help` lists them");
     }
@@ -134,19 +140,47 @@ fn flag_of_rsync(option: &str) -> &'static str {
 /// The forms of haul pipe.
 pub(crate) const PIPE_FORMS: &str = "`haul pipe HOST --into CMD -- CMD`, or `haul pipe --from HOST CMD --into CMD`, with quotes around a CMD of words";
 
-/// The error of missing options or arguments.
-fn missing(error: &clap::Error, command: &str) -> String {
+/// Options that require another one: clap does not report which of them was given.
+pub(super) const REQUIRING: [(&str, &[&str]); 11] = [
+    ("--manifest", &["--sign", "--manifest-format", "--allowed-signers"]),
+    ("--index", &["--index-refresh"]),
+    ("--sse", &["--sse-kms-key-id"]),
+    ("--identity", &["--allow-plain"]),
+    ("--fifo-dir", &["--fifo-streams"]),
+    ("--unpack", &["--merge"]),
+    ("--members", &["--identity"]),
+    ("--pages", &["--bad-pages"]),
+    ("--target-kind", &["--unfit"]),
+    ("--dry-run", &["--length"]),
+    ("--incomplete", &["--any"]),
+];
+
+/// The given option that requires `missing`.
+fn requiring(missing: &str, words: &[OsString]) -> Option<&'static str> {
+    let (_, options) = REQUIRING.iter().find(|(required, _)| *required == missing)?;
+    let given = words.iter().filter_map(|word| word.to_str()?.split('=').next());
+    options.iter().copied().find(|option| given.clone().any(|word| word == *option))
+}
+
+/// The error of missing options or arguments; `words` is the command line.
+fn missing(error: &clap::Error, command: &str, words: &[OsString]) -> String {
     let all = texts(error, ContextKind::InvalidArg);
     let names: Vec<&str> = all.iter().map(|what| name(what)).collect();
     if names.iter().any(|name| name.starts_with('-')) {
         if command == "pipe" && names == ["--into"] {
             return format!("--into is missing: {PIPE_FORMS}");
         }
-        let other = if names.len() == 1 { "another given option requires it" } else { "all are required" };
+        let other = match names[..] {
+            [one] => format!("{} requires it", requiring(one, words).unwrap_or("another given option")),
+            _ => "all are required".to_owned(),
+        };
         return format!("{} is missing: {other}", names.join(", "));
     }
     let usage = text(error, ContextKind::Usage);
     let usage = usage.trim_start_matches("Usage:").lines().next().unwrap_or_default().trim();
+    // The user may have typed an alias.
+    let own = format!("haul {} ", foreign::canonical(command));
+    let usage = usage.replacen(&own, &format!("haul {command} "), 1);
     let help = format!("see `haul {command} --help`");
     if usage.is_empty() {
         return format!("{} is missing: {help}", names.join(", "));

@@ -132,11 +132,18 @@ fn sizes_and_numbers_are_checked() {
 #[test]
 fn contradicting_options_are_refused() {
     assert_eq!(refused(&["copy", "-c", "--size-only", "a", "b"]), ErrorKind::ArgumentConflict);
-    assert_eq!(refused(&["copy", "-q", "-v", "a", "b"]), ErrorKind::ArgumentConflict);
     assert_eq!(refused(&["copy", "-q", "--json", "a", "b"]), ErrorKind::ArgumentConflict);
     assert_eq!(refused(&["verify", "--manifest", "m", "--exclude", "x", "b"]), ErrorKind::ArgumentConflict);
     let output = copy(&["--no-progress", "--progress", "a", "b"]).transfer.output;
     assert!(output.progress && !output.no_progress, "the last one counts");
+}
+
+#[test]
+fn the_last_of_quiet_and_verbose_counts() {
+    let args = copy(&["-aviq", "a", "b"]).transfer;
+    assert!(args.output.quiet && !args.verbose && !args.itemize_changes);
+    let args = copy(&["-q", "-vi", "a", "b"]).transfer;
+    assert!(!args.output.quiet && args.verbose && args.itemize_changes);
 }
 
 #[test]

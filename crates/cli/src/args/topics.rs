@@ -27,6 +27,19 @@ pub(crate) const TOPICS: [Topic; 8] = [
     topic("exit-codes", "the exit codes, and the way out of each", include_str!("topics/exit-codes.txt")),
 ];
 
+/// Other names of topics.
+const ALIASES: [(&str, &str); 9] = [
+    ("location", "locations"),
+    ("pattern", "patterns"),
+    ("filter", "filters"),
+    ("sizes", "units"),
+    ("durations", "units"),
+    ("settings", "config"),
+    ("env", "environment"),
+    ("exit", "exit-codes"),
+    ("exit-code", "exit-codes"),
+];
+
 const fn topic(name: &'static str, about: &'static str, text: &'static str) -> Topic {
     Topic { name, about, text }
 }
@@ -42,7 +55,8 @@ impl Topic {
 pub(crate) fn explain(word: Option<&str>) -> Option<String> {
     let mut all = command();
     let Some(word) = word else { return Some(all.render_long_help().to_string()) };
-    if let Some(topic) = TOPICS.iter().find(|topic| topic.name == word) {
+    let name = ALIASES.iter().find(|(alias, _)| *alias == word).map_or(word, |(_, name)| name);
+    if let Some(topic) = TOPICS.iter().find(|topic| topic.name == name) {
         return Some(topic.text.to_owned());
     }
     all.build();
@@ -69,6 +83,10 @@ mod tests {
     fn topics_and_commands_are_explained() {
         assert!(explain(None).unwrap().contains("haul <COMMAND>"));
         assert!(explain(Some("patterns")).unwrap().starts_with("Patterns of"));
+        for (alias, name) in ALIASES {
+            let topic = TOPICS.iter().find(|topic| topic.name == name).unwrap();
+            assert_eq!(explain(Some(alias)).as_deref(), Some(topic.text), "{alias}");
+        }
         assert!(explain(Some("copy")).unwrap().contains("Usage: haul copy"));
         assert!(explain(Some("cp")).unwrap().contains("Usage: haul copy"));
         assert!(explain(Some("agent")).is_none() && explain(Some("nothing")).is_none());

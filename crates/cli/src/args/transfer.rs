@@ -137,7 +137,7 @@ pub(crate) struct TransferArgs {
     #[command(flatten)]
     pub(crate) compress: CompressArgs,
     /// List each entry
-    #[arg(short = 'v', long, conflicts_with = "quiet", help_heading = "Output")]
+    #[arg(short = 'v', long, overrides_with = "quiet", help_heading = "Output")]
     pub(crate) verbose: bool,
     /// Print a line for each change, with its reason, in the format of rsync
     ///
@@ -146,7 +146,7 @@ pub(crate) struct TransferArgs {
     /// other letter is an attribute that differed: `c` content, `s` size, `t` time (`T`: set to the time of the copy),
     /// `p` permissions, `o` owner, `g` group, `a` ACL, `x` extended attributes. `*deleting` is an entry that `sync`
     /// deletes. With --json, haul reports these reasons with each entry instead.
-    #[arg(short = 'i', long, conflicts_with = "quiet", help_heading = "Output")]
+    #[arg(short = 'i', long, overrides_with = "quiet", help_heading = "Output")]
     pub(crate) itemize_changes: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,

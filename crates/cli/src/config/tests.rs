@@ -80,6 +80,7 @@ fn nice_of_variable(value: &str) -> bool {
 #[test]
 fn a_typed_option_removes_settings_that_exclude_it() {
     let quiet = "[defaults]\nquiet = true\n";
+    assert!(!copy("haul copy -v a b", &[], &[quiet]).transfer.output.quiet);
     let args = copy("haul copy --json a b", &[], &[quiet]);
     assert!(args.transfer.output.json && !args.transfer.output.quiet);
     assert!(
@@ -206,7 +207,7 @@ fn words_of_other_tools_count_as_typed() {
 /// Every option that settings can give has the same effect in a file as on the command line.
 #[test]
 fn each_option_in_a_file_is_as_on_the_command_line() {
-    const VALUES: [&str; 22] = [
+    const VALUES: [&str; 23] = [
         "2024-05-01",
         "true",
         "5",
@@ -229,6 +230,7 @@ fn each_option_in_a_file_is_as_on_the_command_line() {
         "a:b",
         "innodb",
         "sha256",
+        "AES256",
     ];
     let mut all = crate::args::command();
     all.build();

@@ -23,6 +23,11 @@ pub(crate) fn sums(typed: &str) -> bool {
     typed == "du"
 }
 
+/// Whether `-f` of a command means force, as with cp(1) and mv(1). With `copy` it is rsync's --filter.
+pub(crate) fn forces(typed: &str) -> bool {
+    matches!(typed, "cp" | "mv" | "move")
+}
+
 /// Commands that haul refuses, each with the command to run instead.
 pub(super) fn refused() -> impl Iterator<Item = (Vec<&'static str>, &'static str)> {
     rows(include_str!("commands.txt")).map(|[names, advice]| (names.split(' ').collect(), advice))

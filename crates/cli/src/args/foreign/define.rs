@@ -11,6 +11,13 @@ pub(crate) fn define(command: Command) -> Command {
     words().filter(|word| word.at.contains(&name.as_str())).fold(command, add)
 }
 
+/// Makes `-f` and `--force` flags without effect, for `cp` and `mv`: haul replaces files anyway.
+pub(crate) fn force(command: Command) -> Command {
+    let flag = Arg::new("force").short('f').long("force").hide(true);
+    let flag = flag.action(ArgAction::SetTrue).overrides_with("force");
+    command.mut_arg("filter", |arg| arg.short(None::<char>)).arg(flag)
+}
+
 fn add(command: Command, word: &Word) -> Command {
     match word.verdict {
         WordVerdict::Hint(_) => command,

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use super::behind::BEHIND;
-use super::commands::{ALIASES, moves, refused, sums};
+use super::commands::{ALIASES, forces, moves, refused, sums};
 use super::word::{TOOLS, WordVerdict, words};
 
 /// The line before the tables.
@@ -50,7 +50,8 @@ fn tables() -> String {
             alias if sums(alias) => " -r --summarize`, without the list of `ls",
             _ => "",
         };
-        let _ = writeln!(text, "| `{alias}` | accepted: the same as `haul {name}{option}` |");
+        let force = if forces(alias) { "; `-f` and `--force` have no effect" } else { "" };
+        let _ = writeln!(text, "| `{alias}` | accepted: the same as `haul {name}{option}`{force} |");
     }
     for (names, advice) in refused() {
         let _ = writeln!(text, "| `{}` | {advice} |", names.join("` `"));

@@ -299,6 +299,12 @@ fn line(words: &[&str]) -> Result<(), String> {
 fn aliases_do_no_more_than_the_commands_of_other_tools() {
     assert!(line(&["cp", "-r", "a", "b"]).is_ok() && line(&["check", "a", "b"]).is_ok());
     assert!(line(&["cat", "s3://b/k"]).is_ok());
+    for name in ["cp", "mv", "move"] {
+        for force in ["-f", "-rf", "--force"] {
+            assert_eq!(meaning(name, &[force]), meaning(name, &[]), "{name} {force}");
+        }
+    }
+    assert_eq!(meaning("copy", &["-f", "- x"]), meaning("copy", &["--filter", "- x"]));
     for name in ["mv", "move"] {
         assert_eq!(meaning(name, &[]), meaning("copy", &["--remove-source-files"]));
     }

@@ -8,8 +8,8 @@ use crate::args::COMMANDS;
 
 /// The tools, in the order of the documentation.
 #[cfg(test)]
-pub(super) const TOOLS: [&str; 10] =
-    ["rsync", "rclone", "scp", "mscp", "fpsync", "xbcloud", "aws s3", "s5cmd", "mc", "robocopy"];
+pub(super) const TOOLS: [&str; 11] =
+    ["rsync", "rclone", "scp", "mscp", "fpsync", "xbcloud", "aws s3", "s5cmd", "mc", "robocopy", "coreutils"];
 
 /// Commands that the tables name together.
 const SETS: [(&str, &[&str]); 11] = [
