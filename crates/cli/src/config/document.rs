@@ -5,9 +5,14 @@ use std::sync::Arc;
 
 use toml_edit::{Document as Toml, Item, TableLike, Value as TomlValue};
 
+use haul_core::path::printable;
+
 use super::entry::{OptionValue, Scope, Value};
 use super::origin::Origin;
 use crate::args::COMMANDS;
+
+/// The characters of an invalid line that a message shows.
+const SHOWN: usize = 40;
 
 /// A table with a name: a location or a host.
 #[derive(Clone, Debug)]
@@ -31,8 +36,8 @@ pub(super) struct Document {
 pub(super) fn parse(path: &Path, text: &str) -> Result<Document, String> {
     let file = ConfigFile { path: path.into(), text };
     let toml = Toml::parse(text).map_err(|error| {
-        let cause = error.message().lines().map(str::trim).collect::<Vec<_>>().join(", ");
-        file.at(error.span()).says(cause)
+        let start = error.span().map_or(0, |span| span.start);
+        file.at(error.span()).says(invalid(file.line(start), error.message()))
     })?;
     let mut document = Document::default();
     for (name, item) in toml.iter() {
@@ -73,6 +78,12 @@ impl ConfigFile<'_> {
         let end = span.map_or(0, |span| span.start).min(self.text.len());
         let line = self.text.as_bytes()[..end].iter().filter(|byte| **byte == b'\n').count() + 1;
         Origin::Line(Arc::clone(&self.path), line)
+    }
+
+    /// The text of the line of a position.
+    fn line(&self, at: usize) -> &str {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        self.text.lines().nth(before.matches('\n').count()).unwrap_or_default().trim()
     }
 
     /// The line of a key, or of the header of its table.
@@ -127,6 +138,24 @@ impl ConfigFile<'_> {
     }
 }
 
+/// Why a line is not valid TOML; `said` is the message of the parser.
+fn invalid(line: &str, said: &str) -> String {
+    let shown: String = line.chars().take(SHOWN).collect();
+    let (key, value) = line.split_once('=').map_or((&*shown, None), |(key, value)| (key.trim(), Some(value)));
+    let key = printable(key.as_bytes());
+    match value {
+        _ if said.contains("duplicate") => format!("`{key}` is there twice: remove one"),
+        _ if line.starts_with('[') => {
+            format!("`{key}` is not the name of a table: write [TABLE] on a line of its own")
+        }
+        Some("") => format!("`{key}` has no value"),
+        Some(_) => {
+            format!("`{key}` has no valid value: write true, false, a number, a string in quotes or a list")
+        }
+        None => format!("`{key}` is neither a table nor an option: write [TABLE] or NAME = VALUE"),
+    }
+}
+
 /// The text of a string or a number.
 fn text(value: &TomlValue) -> Option<String> {
     match value {
@@ -176,8 +205,13 @@ mod tests {
     #[test]
     fn errors_are_one_line_with_its_number() {
         for (text, line, what) in [
-            ("[defaults]\nnice = ", 2, ""),
-            ("[defaults]\nnice = true\nnice = true\n", 3, "duplicate"),
+            ("[defaults]\nnice = ", 2, "`nice` has no value"),
+            ("[defaults]\nbwlimit = 10M\niops = 5\n", 2, "`bwlimit` has no valid value: write true, "),
+            ("[defaults]\nrsh = \"ssh\n", 2, "`rsh` has no valid value: "),
+            ("[defaults]\nnice\n", 2, "`nice` is neither a table nor an option: "),
+            ("[defaults\nnice = true\n", 1, "`[defaults` is not the name of a table: "),
+            ("[defaults]\nnice = true\nnice = true\n", 3, "`nice` is there twice: remove one"),
+            ("[defaults]\n[defaults]\n", 2, "`[defaults]` is there twice: remove one"),
             ("\nnice = true\n", 2, "[defaults]"),
             ("\n\n[cpoy]\nnice = true\n", 3, "cpoy"),
             ("[defaults]\nx = { a = 1 }\n", 2, "table"),

@@ -3,6 +3,7 @@
 use haul_object::AccessKeys;
 
 use super::origin::Origin;
+use super::quote::quoted;
 use super::sources::{MC_HOST, Sources};
 use crate::args::{NamedLocation, StoreOptions};
 
@@ -28,10 +29,10 @@ pub(super) fn shown(sources: &Sources) -> Vec<(String, String, Origin)> {
         };
         let mut add = |option: &str, value: String| {
             let origin = Origin::Variable(format!("{MC_HOST}{name}"));
-            all.push((format!("locations.{name:?}.{option}"), value, origin));
+            all.push((format!("locations.{}.{option}", quoted(name)), value, origin));
         };
-        add("location", format!("{location:?}"));
-        add("endpoint", format!("{:?}", store.endpoint.unwrap_or_default()));
+        add("location", quoted(&location));
+        add("endpoint", quoted(&store.endpoint.unwrap_or_default()));
         if store.keys.is_some() {
             add("keys", "(not shown)".to_owned());
         }

@@ -9,6 +9,7 @@ mod hosts;
 mod mc_hosts;
 mod origin;
 mod places;
+mod quote;
 mod settings;
 mod settle;
 mod show;

@@ -6,6 +6,7 @@ use super::choose::{Invocation, choose};
 use super::entry::{OptionValue, Scope, Value};
 use super::mc_hosts::shown;
 use super::origin::Origin;
+use super::quote::{quoted, quoted_list};
 use super::settings::Settings;
 use super::sources::Sources;
 use crate::args::is_rule;
@@ -30,7 +31,10 @@ pub(crate) fn show(settings: &Settings) -> Vec<String> {
     }
     for (table, named) in &settings.named {
         found.extend(
-            named.entries.iter().map(|entry| (format!("{table}.{:?}.{}", named.name, entry.name), entry)),
+            named
+                .entries
+                .iter()
+                .map(|entry| (format!("{table}.{}.{}", quoted(&named.name), entry.name), entry)),
         );
     }
     found.into_iter().map(|(name, entry)| line(&name, entry)).collect()
@@ -56,8 +60,8 @@ fn name(entry: &OptionValue) -> String {
 fn line(name: &str, entry: &OptionValue) -> String {
     let value = match &entry.value {
         Value::Flag(on) => on.to_string(),
-        Value::Text(text) | Value::Untyped(text) => format!("{text:?}"),
-        Value::List(texts) => format!("{texts:?}"),
+        Value::Text(text) | Value::Untyped(text) => quoted(text),
+        Value::List(texts) => quoted_list(texts),
     };
     text(name, &value, &entry.origin)
 }

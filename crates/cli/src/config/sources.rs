@@ -29,7 +29,9 @@ impl Candidate {
         match trusted_file::read(&self.path)? {
             None if self.is_required => {
                 let path = self.path.display();
-                Err(format!("{path}: no such file; {CONFIG} names it (an empty {CONFIG} means no file)"))
+                Err(format!(
+                    "{path}: No such file or directory; {CONFIG} names it (an empty {CONFIG} means no file)"
+                ))
             }
             text => Ok(text),
         }
