@@ -10,7 +10,7 @@ use haul_core::{Digest, Error, Result, Side};
 use haul_spool::Sorter;
 use serde::{Deserialize, Serialize};
 
-use super::sign::sign;
+use super::sign::{check_key, sign};
 use super::temporary::temporary;
 use super::write::write_line;
 use crate::settings::of_option;
@@ -130,7 +130,7 @@ impl Manifest {
         };
         temporary(&file).map_err(|error| refused(&error))?;
         if let Some(key) = &request.key {
-            std::fs::File::open(key).map_err(|error| {
+            check_key(key).map_err(|error| {
                 let error = Error::io(Side::Local, "read the key of --sign", &error);
                 of_option(error.on(key.as_os_str().as_bytes()))
             })?;

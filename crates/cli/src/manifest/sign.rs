@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -12,6 +12,9 @@ use super::temporary::temporary;
 
 /// The namespace of the signatures, as ssh-keygen(1) advises for files.
 const NAMESPACE: &str = "file";
+
+/// More than any key of ssh has, in bytes.
+const LONGEST_KEY: u64 = 64 << 10;
 
 /// The signature file of a manifest: its name with `.sig`, as ssh-keygen(1) names it.
 fn signature_of(manifest: &Path) -> PathBuf {
@@ -33,6 +36,21 @@ pub(super) fn sign(manifest: &Path, key: &Path) -> io::Result<PathBuf> {
     new.as_file().sync_all()?;
     new.persist(&file)?;
     Ok(file)
+}
+
+/// Checks that a file is a key of ssh, private or public.
+///
+/// # Errors
+/// If it cannot be read, or is none.
+pub(super) fn check_key(key: &Path) -> io::Result<()> {
+    let mut start = Vec::new();
+    File::open(key)?.take(LONGEST_KEY).read_to_end(&mut start)?;
+    let text = String::from_utf8_lossy(&start);
+    let is_private = |line: &str| line.starts_with("-----BEGIN ") && line.ends_with("PRIVATE KEY-----");
+    // The name of the algorithm, then the key in base64.
+    let is_public = |line: &str| line.split(' ').nth(1).is_some_and(|key| key.starts_with("AAAA"));
+    let is_key = text.lines().map(str::trim).any(|line| is_private(line) || is_public(line));
+    if is_key { Ok(()) } else { Err(io::Error::other("it is no key of ssh")) }
 }
 
 /// Verifies that a key in `allowed_signers` signed the manifest that is open as `manifest`. Returns the signer. Reads
@@ -89,7 +107,6 @@ fn first_principal(text: &[u8]) -> String {
 mod tests {
     use super::*;
     use std::fs;
-    use std::io::Read;
 
     /// Makes a key and the line of a list that allows `signer` to sign with it.
     fn key(dir: &Path, name: &str, signer: &str) -> String {
@@ -124,6 +141,19 @@ mod tests {
         assert_eq!(check().unwrap(), "eve");
         assert!(sign(&manifest, &dir.path().join("none")).unwrap_err().to_string().contains("No such file"));
         assert_eq!(check().unwrap(), "eve");
+    }
+
+    #[test]
+    fn a_file_that_is_no_key_is_told_from_keys() {
+        let dir = tempfile::tempdir().unwrap();
+        key(dir.path(), "k", "me");
+        assert!(check_key(&dir.path().join("k")).is_ok() && check_key(&dir.path().join("k.pub")).is_ok());
+        for other in ["", "text\n", "-----BEGIN CERTIFICATE-----\n"] {
+            let file = dir.path().join("other");
+            fs::write(&file, other).unwrap();
+            assert_eq!(check_key(&file).unwrap_err().to_string(), "it is no key of ssh", "{other}");
+        }
+        assert_eq!(check_key(&dir.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -70,7 +70,11 @@ impl Http {
                 let parsed = read.and_then(|pem| {
                     reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| error.to_string())
                 });
-                parsed.map_err(|error| format!("{path}: {error}"))?
+                let certificates = parsed.map_err(|error| format!("{path}: {error}"))?;
+                if certificates.is_empty() {
+                    return Err(format!("{path}: it has no certificate in the format PEM"));
+                }
+                certificates
             }
         };
         // Without certificates of the system, as in an empty container, http:// works, and https:// with `ca_bundle`.
