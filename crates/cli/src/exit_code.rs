@@ -38,6 +38,8 @@ pub(crate) struct Circumstances {
     pub(crate) bad: bool,
     /// `verify` found entries of which only the metadata differs.
     pub(crate) metadata_differs: bool,
+    /// Owners that `--chown` or a map gives could not be set.
+    pub(crate) owners_lost: bool,
     /// Requested output could not be written to standard output or a file.
     pub(crate) output_lost: bool,
 }
@@ -82,7 +84,7 @@ impl Exit {
         }
         let metadata_lost = circumstances.strict && !(report.notes.is_empty() && report.left_out.is_empty());
         let lost = metadata_lost || circumstances.unaccounted || circumstances.output_lost;
-        let lost = lost || circumstances.bad || circumstances.metadata_differs;
+        let lost = lost || circumstances.owners_lost || circumstances.bad || circumstances.metadata_differs;
         if !report.is_complete() || lost {
             return Self::Incomplete;
         }
@@ -162,6 +164,8 @@ mod tests {
         assert_eq!(of(&report), 0);
         let strict = Circumstances { strict: true, ..Circumstances::default() };
         assert_eq!(Exit::of_report(&report, strict), Exit::Incomplete);
+        let owners_lost = Circumstances { owners_lost: true, ..Circumstances::default() };
+        assert_eq!(Exit::of_report(&report, owners_lost), Exit::Incomplete);
         assert_eq!((of(&left_out), Exit::of_report(&left_out, strict)), (0, Exit::Incomplete));
     }
 }

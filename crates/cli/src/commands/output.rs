@@ -1,6 +1,6 @@
 //! Output settings, from the options.
 
-use crate::args::{AcceptedArgs, ManifestArgs, OutputArgs, TransferArgs};
+use crate::args::{AcceptedArgs, ManifestArgs, OutputArgs, PreserveArgs, TransferArgs};
 use crate::manifest::{ManifestNames, ManifestRequest};
 use crate::render::{OutputSettings, Showing};
 use crate::values::ManifestFormat;
@@ -53,8 +53,18 @@ pub(super) fn transfer_settings(args: &TransferArgs) -> OutputSettings {
         itemize: args.itemize_changes,
         dry_run: args.dry_run,
         strict: args.strict,
+        gives_owners: gives_owners(&args.preserve),
         ..asked_for_progress(settings(&args.output), &args.accepted)
     }
+}
+
+/// Whether the user gives entries the owners that a warning about owners is for. It is the same for groups, so those
+/// that are given count only if the owners are left out.
+fn gives_owners(args: &PreserveArgs) -> bool {
+    let chown = args.chown.as_ref();
+    let user = args.usermap.is_some() || chown.is_some_and(|chown| chown.user.is_some());
+    let group = args.groupmap.is_some() || chown.is_some_and(|chown| chown.group.is_some());
+    user || group && args.no_owner
 }
 
 /// Applies rsync's options for progress. haul's own options take precedence.

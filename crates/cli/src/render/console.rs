@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use haul_core::event::{Action, Done};
 use haul_core::text::{one_line, without_errno};
-use haul_core::{Digest, Error, Progress, Result, Side};
+use haul_core::{Digest, Error, MetaNote, Progress, Result, Side};
 use haul_job::Observer;
 
 use super::differences::Difference;
@@ -68,6 +68,8 @@ pub(crate) struct OutputSettings {
     pub(crate) dry_run: bool,
     /// Metadata errors are failures.
     pub(crate) strict: bool,
+    /// Options give entries other owners or groups than those at the source.
+    pub(crate) gives_owners: bool,
 }
 
 impl OutputSettings {
@@ -166,6 +168,10 @@ impl Console {
 
     /// Shows the summary, and returns the exit code.
     pub(crate) fn finish(&self, mut summary: Summary) -> Exit {
+        // Owners that an option gives are obeyed, or the run fails.
+        let is_owner = |note: &MetaNote| note.what == "owner";
+        let owners_lost = self.settings.gives_owners && summary.report.notes.iter().any(is_owner);
+        summary.owners_lost = owners_lost;
         let mut circumstances = {
             let mut failures = self.failures.lock();
             summary.list_failure = failures.finish_list().err();
@@ -179,6 +185,7 @@ impl Console {
                 strict: self.settings.strict,
                 bad: summary.bad,
                 metadata_differs: summary.differences.metadata > 0,
+                owners_lost,
                 output_lost: summary.list_failure.is_some() || self.lines.failure().is_some(),
             }
         };

@@ -100,6 +100,8 @@ pub(crate) struct Summary {
     pub(super) quiet: bool,
     /// Metadata errors are failures.
     pub(super) strict: bool,
+    /// The user gave owners that could not be set.
+    pub(super) owners_lost: bool,
     /// Dry run.
     pub(super) dry_run: bool,
     /// The exit code.
@@ -125,7 +127,7 @@ impl Summary {
             let job = self.job.filter(|_| self.verbose);
             lines.extend(job.map(|id| format!("  job: {id}")));
         }
-        let metadata_matters = self.strict || !self.quiet;
+        let metadata_matters = self.strict || self.owners_lost || !self.quiet;
         if metadata_matters {
             self.notes(&mut lines);
         }
@@ -163,10 +165,17 @@ impl Summary {
         [copied, made, linked, removed, same, sent_bytes, resumed_bytes].into_iter().any(|count| count > 0)
     }
 
-    /// Whether another run may copy more. It finds no source that does not exist.
+    /// Whether another run may copy more. It finds no source that does not exist, and has the same options.
     fn may_resume(&self) -> bool {
-        let is_missing = |group: &FailureGroup| group.kind == ErrorKind::NotFound;
-        self.report.fatal.is_some() || self.groups.is_empty() || !self.groups.iter().all(is_missing)
+        let may_pass =
+            |kind| !matches!(kind, ErrorKind::NotFound | ErrorKind::Usage | ErrorKind::Unsupported);
+        match &self.report.fatal {
+            _ if self.report.interrupted => true,
+            Some(error) => may_pass(error.kind()),
+            // Metadata that this user may not set stays as it is.
+            None if self.report.totals.failed == 0 => self.unaccounted() > 0,
+            None => self.groups.is_empty() || self.groups.iter().any(|group| may_pass(group.kind)),
+        }
     }
 
     fn counts(&self, lines: &mut Vec<String>) {
@@ -184,8 +193,7 @@ impl Summary {
         } else if self.dry_run {
             lines.push(format!("would copy {files}, {}", bytes(copied_bytes)));
         } else {
-            let speed = if seconds > 0.0 { sent_bytes as f64 / seconds } else { 0.0 };
-            let time = format!("in {} ({})", duration(seconds), rate(speed));
+            let time = timed(copied_bytes, seconds);
             lines.push(format!("copied {files}, {} {time}", bytes(copied_bytes)));
             if sent_bytes != copied_bytes {
                 lines.push(format!("  sent: {}", bytes(sent_bytes)));
@@ -270,25 +278,18 @@ impl Summary {
     }
 
     fn streamed(&self, lines: &mut Vec<String>) {
-        let Totals { copied, copied_bytes, sent_bytes, resumed_bytes, .. } = self.report.totals;
+        let Totals { copied, copied_bytes, resumed_bytes, .. } = self.report.totals;
         if copied == 0 {
             return;
         }
-        let seconds = self.report.seconds;
-        let moved = if self.stored.is_some() { copied_bytes } else { sent_bytes };
-        let speed = if seconds > 0.0 { moved as f64 / seconds } else { 0.0 };
         let is_put = self.command == SummaryCommand::Put;
         let (verb, objects) = match self.is_of_files {
             _ if self.command == SummaryCommand::Pipe => ("piped:", count(copied, "stream", "streams")),
             true => (if is_put { "written:" } else { "read:" }, count(copied, "file", "files")),
             false => (if is_put { "uploaded" } else { "downloaded" }, count(copied, "object", "objects")),
         };
-        lines.push(format!(
-            "{verb} {objects}, {} in {} ({})",
-            bytes(copied_bytes),
-            duration(seconds),
-            rate(speed)
-        ));
+        let time = timed(copied_bytes, self.report.seconds);
+        lines.push(format!("{verb} {objects}, {} {time}", bytes(copied_bytes)));
         if let Some(digest) = &self.digest {
             lines.push(format!("  BLAKE3: {digest}"));
         }
@@ -471,6 +472,15 @@ impl Summary {
             ));
         }
     }
+}
+
+/// `in 2.0 s (512 B/s)`, without a rate if there were no bytes.
+fn timed(bytes: u64, seconds: f64) -> String {
+    let time = duration(seconds);
+    if bytes == 0 || seconds <= 0.0 {
+        return format!("in {time}");
+    }
+    format!("in {time} ({})", rate(bytes as f64 / seconds))
 }
 
 fn after(copies: bool, again: &str) -> String {

@@ -32,7 +32,7 @@ fn a_summary_has_counts_failures_and_a_hint() {
         names: vec![b"a\nb".to_vec(), b"c".to_vec()],
     }];
     let expected = "\
-copied 2 files, 4.00 KiB in 2.0 s (512 B/s)
+copied 2 files, 4.00 KiB in 2.0 s (2.00 KiB/s)
   sent: 1.00 KiB
   resumed: 3.00 KiB
   created (directories, links, special files): 2 entries
@@ -47,6 +47,31 @@ haul: not complete; run the same command again to resume
     assert_eq!(summary.text(), expected);
     summary.quiet = true;
     assert!(summary.text().starts_with("1 entry failed:"));
+}
+
+#[test]
+fn a_rate_needs_copied_bytes() {
+    let totals = Totals { copied: 0, copied_bytes: 0, sent_bytes: 9 << 20, failed: 1, ..Totals::default() };
+    let report = Report { totals, seconds: 1.0, ..Report::default() };
+    let text = summary(SummaryCommand::Copy, report, Exit::Incomplete).text();
+    assert!(text.starts_with("copied 0 files, 0 B in 1.0 s\n  sent: 9.00 MiB\n"), "{text}");
+}
+
+#[test]
+fn no_advice_to_go_on_where_that_cannot_help() {
+    let again = |kind: Option<ErrorKind>, failed| {
+        let fatal = kind.map(|kind| Error::new(kind, Side::Destination, "copy", "no"));
+        let report = Report { totals: Totals { failed, ..totals() }, fatal, ..Report::default() };
+        summary(SummaryCommand::Copy, report, Exit::Incomplete).text().contains("again")
+    };
+    assert!(again(None, 1) && again(Some(ErrorKind::Io), 0) && again(Some(ErrorKind::Unreachable), 0));
+    assert!(!again(Some(ErrorKind::Unsupported), 0) && !again(Some(ErrorKind::Usage), 0));
+    // With --strict, a warning is a failure, and the next run has it too.
+    let note = MetaNote { what: "owner".into(), cause: "no".into(), count: 2, example: RelPath::root() };
+    let totals = Totals { found: 4, failed: 0, ..totals() };
+    let report = Report { totals, notes: vec![note], ..Report::default() };
+    let text = summary(SummaryCommand::Copy, report, Exit::Incomplete).text();
+    assert!(text.ends_with("haul: not complete\n"), "{text}");
 }
 
 #[test]

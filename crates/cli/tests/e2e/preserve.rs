@@ -30,6 +30,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
     all.extend(cases![
         Need::Root, Need::Program("setpriv");
         a_user_without_rights_has_nothing_to_do_the_second_time,
+        owners_that_are_given_are_set_or_the_run_fails,
     ]);
     all.extend(cases![
         Need::Root, Need::Program("weed");
@@ -372,6 +373,22 @@ fn a_user_without_rights_has_nothing_to_do_the_second_time() {
     assert_eq!(copies(&options).1, 0, "nothing is warned of");
     assert_eq!(copies(&options), (0, 0), "nothing differs");
     assert!(copies(&[]).1 > 0, "without the options something is");
+}
+
+fn owners_that_are_given_are_set_or_the_run_fails() {
+    let scene = Scene::new();
+    let (source, copy) = (scene.tree("src"), scene.tree("dst"));
+    source.file("file", 10);
+    tool(Command::new("chmod").args(["-R", "a+rX"]).arg(source.path()));
+    chown(copy.path(), Some(65534), Some(65534)).unwrap();
+    for option in ["--chown=root", "--usermap=*:0", "--chown=root:root"] {
+        for quiet in [&[][..], &["-q"]] {
+            let run = scene.as_nobody().args(["copy", option]).args(quiet).arg(slash(source.path()));
+            let run = run.arg(slash(copy.path())).finish().expect_code(1);
+            assert!(run.said().contains("owner could not be set on") && copy.join("file").exists(), "{run}");
+            assert!(!run.said().contains("again"), "{run}");
+        }
+    }
 }
 
 fn a_store_records_only_metadata_that_is_taken_over() {
