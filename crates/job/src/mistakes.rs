@@ -9,7 +9,7 @@ use super::siblings::{is_home, with_path};
 /// The error of a source or destination that does not exist.
 #[must_use]
 pub fn not_found(at: &Location, side: Side) -> Error {
-    let error = Error::new(ErrorKind::NotFound, side, "find", "no such file or directory").on(at.to_string());
+    let error = Error::new(ErrorKind::NotFound, side, "find", "No such file or directory").on(at.to_string());
     let name = at.name();
     if !name.iter().any(|byte| matches!(byte, b'*' | b'?')) {
         return error;

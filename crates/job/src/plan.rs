@@ -68,16 +68,18 @@ pub(crate) struct Planner<'a> {
     pub(crate) observer: &'a dyn Observer,
     /// There is one source: if it fails, the job fails.
     pub(crate) is_only: bool,
+    /// The first of several sources.
+    pub(crate) first: Option<&'a Location>,
     /// Counts failed and excluded sources.
     pub(crate) totals: &'a mut Totals,
 }
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
     /// Opens the sources. If one of several fails, reports it and plans the others.
     ///
     /// # Errors
     /// Errors that concern all sources, as [`ErrorKind::Unreachable`] and [`ErrorKind::Usage`].
-    pub(crate) fn plan(mut self, sources: &[Location], paths: Option<Paths>) -> Result<Vec<PlannedCopy>> {
+    pub(crate) fn plan(mut self, sources: &'a [Location], paths: Option<Paths>) -> Result<Vec<PlannedCopy>> {
         let remote = |end: &Location| matches!(end, Location::Ssh { .. });
         if remote(self.destination) && self.others.is_empty() && sources.iter().all(remote) {
             self.ends.expect_third_party_copy();
@@ -93,8 +95,9 @@ impl Planner<'_> {
             let cause = format!("{} entries match the pattern, and one source is expected", expanded.len());
             return Err(usage("take the source", cause).on(pattern.to_string()));
         }
-        let sources = &expanded[..];
+        let (given, sources) = (sources, &expanded[..]);
         self.is_only = sources.len() == 1;
+        self.first = given.first().filter(|_| !self.is_only);
         let mut planned = Vec::new();
         if let (Some(paths), [source]) = (paths, sources) {
             planned.extend(self.one(
@@ -134,6 +137,7 @@ impl Planner<'_> {
             Ok(opened) => opened,
             Err(error) if concerns_all(&error) || self.is_only => return Err(error),
             Err(error) => {
+                let error = maybe_destination(error, at, self.first);
                 add_failure(self.totals);
                 self.observer.failed(at.to_string().as_bytes(), &error);
                 return Ok(None);
@@ -338,6 +342,17 @@ fn refuse_file(destination: &Location, why: &str) -> Result<()> {
         return Err(usage("copy to", cause).on(destination.to_string()));
     }
     Ok(())
+}
+
+/// The error of a source that is not there. A remote one behind the first may be meant as a destination.
+fn maybe_destination(error: Error, at: &Location, first: Option<&Location>) -> Error {
+    let Some(first) = first.filter(|first| *first != at && !matches!(at, Location::Local(_))) else {
+        return error;
+    };
+    if error.kind() != ErrorKind::NotFound || error.hint().is_some() {
+        return error;
+    }
+    error.with_hint(format!("{at} is read as a source: to copy {first} to it too, use --all-destinations"))
 }
 
 /// Whether an error of one source concerns all sources.

@@ -234,6 +234,7 @@ impl JobRunner<'_> {
             deletes: self.request.delete.is_some(),
             observer: self.observer,
             is_only: false,
+            first: None,
             totals: &mut self.report.totals,
         };
         let mut retry = None;

@@ -37,7 +37,7 @@ pub fn open_file(ends: &mut Ends, at: &Location) -> Result<InputFile> {
     let ops = ends.source_ops();
     let source = ends.read(at, &source_place(at), Links::Followed.into(), &ops)?;
     let Some(entry) = source.root().map_err(|error| at_host(error, at))? else {
-        let error = refuse(ErrorKind::NotFound, "no such file");
+        let error = refuse(ErrorKind::NotFound, "No such file or directory");
         let is_pattern = at.name().iter().any(|byte| matches!(byte, b'*' | b'?' | b'['));
         return Err(match at {
             _ if is_pattern => error.with_hint("a get reads one file: write out its name"),

@@ -63,7 +63,8 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
     let destinations: Vec<String> = request.destinations().map(ToString::to_string).collect();
     let destination = Some(destinations.join(", "));
     let job = CopyJob::check(request, files_from.is_some())?;
-    let paths = files_from.as_ref().map(|file| read_paths(file, args.filter.from0)).transpose()?;
+    let listed = files_from.as_ref().map(|file| read_paths(file, args.filter.from0)).transpose()?;
+    let (paths, list) = listed.unzip();
     let verbose = output.verbose;
     let record = (!args.dry_run).then(|| Job::start().map(Arc::new)).transpose();
     let start =
@@ -84,6 +85,7 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
     let observer: Arc<dyn Observer> = console.clone();
     let outcome = job.run(link.config, paths, (rate, listen), &observer, &cancel);
     let outcome = outcome.inspect_err(|error| console.ended_by(error))?;
+    list.and_then(|list| list.warning(&outcome.report)).iter().for_each(|text| console.note(text));
     Ok(console.finish(summary(*command, outcome)))
 }
 

@@ -55,7 +55,8 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         .explaining(args.output.json)
         .with_stores(&args.store, &args.given);
     link.check_endpoint(source.iter().chain([&destination]))?;
-    let files_from = list.map(|file| read_paths(file, args.filter.from0)).transpose()?;
+    let listed = list.map(|file| read_paths(file, args.filter.from0)).transpose()?;
+    let (files_from, list) = listed.unzip();
     let (console, cancel) =
         start_run(asked_for_progress(output_settings(&args.output), &args.accepted), &start)?;
     let mut ends = ends_of_run(link.config, &console, &cancel);
@@ -68,6 +69,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         (None, None) => Ok(Report::default()),
     };
     let report = report.unwrap_or_else(|error| Report { fatal: Some(error), ..Report::default() });
+    list.and_then(|list| list.warning(&report)).iter().for_each(|text| verify.console.note(text));
     let mut summary = Summary::new(SummaryCommand::Verify, report);
     summary.differences = verify.differences;
     summary.requests = verify.ends.requests();

@@ -3,9 +3,11 @@
 use std::ffi::{OsStr, OsString};
 use std::io::BufRead;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use haul_core::path::MAX_PATH_LEN;
-use haul_core::{Error, ErrorKind, RelPath, Result, Side};
+use haul_core::path::{MAX_PATH_LEN, printable};
+use haul_core::{Error, ErrorKind, RelPath, Report, Result, Side};
 
 use haul_job::Paths;
 
@@ -15,8 +17,32 @@ use super::records::{ListRecords, Separator, open_list};
 ///
 /// # Errors
 /// If it cannot be opened.
-pub(crate) fn read_paths(file: &OsStr, from0: bool) -> Result<Paths> {
-    Ok(paths(open_list(file)?, file.to_os_string(), from0))
+pub(crate) fn read_paths(file: &OsStr, from0: bool) -> Result<(Paths, ListUse)> {
+    let paths = paths(open_list(file)?, file.to_os_string(), from0);
+    let list = ListUse { file: file.to_os_string(), count: Arc::default() };
+    let count = Arc::clone(&list.count);
+    let counted = paths.inspect(move |_| _ = count.fetch_add(1, Ordering::Relaxed));
+    Ok((Box::new(counted), list))
+}
+
+/// How much of a list was read.
+pub(crate) struct ListUse {
+    file: OsString,
+    count: Arc<AtomicU64>,
+}
+
+impl ListUse {
+    /// A warning after a whole run if the list has no path.
+    pub(crate) fn warning(&self, report: &Report) -> Option<String> {
+        if report.fatal.is_some() || report.interrupted {
+            return None;
+        }
+        let is_empty = self.count.load(Ordering::Relaxed) == 0;
+        is_empty.then(|| {
+            let file = printable(self.file.as_bytes());
+            format!("the list of --files-from has no paths: `{file}`")
+        })
+    }
 }
 
 fn paths(reader: impl BufRead + Send + 'static, file: OsString, from0: bool) -> Paths {
@@ -80,6 +106,21 @@ mod tests {
         ];
         assert_eq!(read(text, false), expected);
         assert_eq!(read(b"#a\nb\0", true), [Some(b"#a\nb".to_vec())]);
+    }
+
+    #[test]
+    fn a_list_without_paths_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("list");
+        for (text, is_empty) in [("", true), ("# none\n\n", true), ("a\n", false), ("..\n", false)] {
+            std::fs::write(&file, text).unwrap();
+            let (paths, list) = read_paths(file.as_os_str(), false).unwrap();
+            let _ = paths.count();
+            let said = list.warning(&Report::default());
+            assert_eq!(said.is_some_and(|said| said.contains("has no paths: `/")), is_empty, "{text:?}");
+            let ended = Report { interrupted: true, ..Report::default() };
+            assert_eq!(list.warning(&ended), None);
+        }
     }
 
     #[test]

@@ -149,7 +149,7 @@ fn errors_end_the_run_before_anything_is_done() {
         let _ = with(scene.haul("copy"), &config).arg("--help").finish().expect_success();
     }
     let run = scene.haul("copy").env("HAUL_CONFIG", "/nowhere/x").arg(source.path()).arg(&copy);
-    assert!(run.finish().expect_code(2).said().contains("/nowhere/x: no such file"));
+    assert!(run.finish().expect_code(2).said().contains("/nowhere/x: No such file"));
     let run =
         scene.haul("copy").env("HAUL_IOPS", "many").arg(source.path()).arg(&copy).finish().expect_code(2);
     assert!(run.said().contains("HAUL_IOPS: "), "{run}");

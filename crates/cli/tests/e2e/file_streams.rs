@@ -429,7 +429,7 @@ fn requests_that_cannot_be_meant_are_refused_in_one_line() {
         (&["put", &file, &file], 2, "given twice"),
         (&["get", "--raw", &file], 2, "it is for object stores"),
         (&["get", &directory], 2, "haul copy"),
-        (&["get", &missing], 1, "no such file"),
+        (&["get", &missing], 1, "No such file"),
         (&["get", "/tmp/*.xb"], 1, "write out its name"),
         (&["get", "-"], 1, "no standard input"),
         (&["get", &file, "s3://b/k"], 2, "haul copy"),

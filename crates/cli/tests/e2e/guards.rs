@@ -27,7 +27,7 @@ fn refused(run: Finished) -> String {
     let lines: Vec<String> = run
         .err()
         .lines()
-        .filter(|line| line.starts_with("haul: ") && !line.contains("around ssh"))
+        .filter(|line| line.starts_with("haul: ") && !line.contains("goes directly"))
         .map(str::to_owned)
         .collect();
     assert_eq!(lines.len(), 1, "{run}");

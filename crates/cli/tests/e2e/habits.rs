@@ -70,7 +70,7 @@ fn run(lines: &[HabitLine]) {
                     PARTLY => run.expect_code(1),
                     _ => run.expect_success(),
                 };
-                assert!(*outcome == COPIED || run.err().contains("no such file"), "{line}: {run}");
+                assert!(*outcome == COPIED || run.err().contains("No such file"), "{line}: {run}");
                 assert!(copy.join("extra").exists(), "{line}: {run}");
                 for name in ["a.txt", "sub/b.tmp"] {
                     let read = |tree: &TestTree| std::fs::read(tree.join(name)).unwrap();

@@ -95,9 +95,9 @@ fn files_and_missing_paths() {
     let run = scene.haul("ls").arg(tree.join("b")).finish().expect_success();
     assert!(run.out().contains("2.93 KiB") && run.out().ends_with("  b\n"), "{run}");
     let run = scene.haul("ls").arg(tree.join("none")).finish().expect_code(1);
-    assert!(run.said().contains("no such file") && run.out().is_empty(), "{run}");
+    assert!(run.said().contains("No such file") && run.out().is_empty(), "{run}");
     let run = scene.haul_ssh("ls").arg(scene.remote(tree.join("none"))).finish().expect_code(1);
-    assert!(run.said().contains("no such file"), "{run}");
+    assert!(run.said().contains("No such file"), "{run}");
     let run = scene.haul("ls").arg("nohost.invalid:/x").finish().expect_code(4);
     assert!(run.said().contains("nohost.invalid"), "{run}");
     let empty = scene.join("empty");

@@ -14,13 +14,20 @@ pub(crate) fn cases() -> Vec<TestCase> {
         bad_values_are_one_line_and_exit_2,
         a_file_that_an_option_names_and_is_not_there_is_exit_2,
         an_agent_that_nobody_talks_to_says_so,
+        a_file_that_is_no_key_or_certificate_is_refused_before_the_run,
+        notations_of_other_tools_are_exit_2,
+        a_program_that_is_not_there_is_named,
+        words_of_cp_take_no_location,
+        an_empty_list_is_told,
+        a_destination_in_the_place_of_a_source_gets_the_option,
+        no_advice_to_resume_after_a_mistyped_link_dest,
     ]
 }
 
 /// The one line that haul says.
 fn line(run: &Finished) -> String {
     let lines: Vec<String> =
-        run.err().lines().filter(|line| !line.contains("around ssh")).map(str::to_owned).collect();
+        run.err().lines().filter(|line| !line.contains("goes directly")).map(str::to_owned).collect();
     assert_eq!(lines.len(), 1, "{run}");
     lines.concat()
 }
@@ -126,4 +133,92 @@ fn an_agent_that_nobody_talks_to_says_so() {
         let run = scene.haul("agent").args(words).input("").finish().expect_code(4);
         assert!(line(&run).contains("standard input ended before haul"), "{run}");
     }
+}
+
+fn a_file_that_is_no_key_or_certificate_is_refused_before_the_run() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.text("file", "no key");
+    let text = source.join("file").display().to_string();
+    let manifest = scene.join("manifest").display().to_string();
+    let to = scene.join("dst").display().to_string();
+    let run = scene.haul("copy").args(["--manifest", &manifest, "--sign", &text, &text, &to]);
+    let run = run.finish().expect_code(2);
+    assert!(line(&run).ends_with("it is no key of ssh") && !scene.join("dst").exists(), "{run}");
+    let run = scene.haul("ls").args(["--ca-cert", &text, "s3://bucket/"]).finish().expect_code(2);
+    assert!(line(&run).ends_with("it has no certificate in the format PEM"), "{run}");
+    assert!(line(&run).contains(&format!("--ca-cert: {text}")), "{run}");
+}
+
+fn notations_of_other_tools_are_exit_2() {
+    let scene = Scene::new();
+    for (words, way_out) in [
+        (["ls", "s3://"], "haul lists no buckets"),
+        (["ls", "https://b.s3.amazonaws.com/x"], "write s3://b/x"),
+        (["ls", "arn:aws:s3:::b/x"], "write s3://b/x"),
+        (["ls", "s3:/b/x"], "write s3://b/x"),
+        (["ls", "s3//b/x"], "write s3://b/x"),
+        (["find", "/tmp"], "haul ls -r LOCATION"),
+        (["mount", "/tmp"], "haul mounts nothing"),
+        (["mv", "-f"], "`haul mv [OPTIONS] SRC... DST`"),
+    ] {
+        let run = scene.haul(words[0]).args(&words[1..]).finish().expect_code(2);
+        assert!(line(&run).contains(way_out), "{words:?}: {run}");
+    }
+    let run = scene.haul("rm").args(["-r", "s3://bucket/"]).finish().expect_code(2);
+    assert!(run.err().contains("`haul rb --force s3://bucket` removes"), "{run}");
+}
+
+fn a_program_that_is_not_there_is_named() {
+    let scene = Scene::new();
+    let file = scene.join("stream");
+    let run = scene.haul("put").arg(&file).args(["--", "no-such-program", "-x"]).finish().expect_code(1);
+    let said =
+        "haul: failed to run `no-such-program -x` (source): there is no program no-such-program in PATH";
+    assert_eq!(line(&run), said);
+    assert!(!file.exists());
+}
+
+fn words_of_cp_take_no_location() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.file("file", 10);
+    let to = scene.join("dst");
+    for word in ["cp", "mv"] {
+        let run = scene.haul(word).args(["-f", "-aviq"]).arg(slash(source.path())).arg(slash(&to)).finish();
+        let run = run.expect_success();
+        assert!(run.said().is_empty() && to.join("file").exists(), "-q is the last one: {run}");
+    }
+    assert!(!source.join("file").exists());
+}
+
+fn an_empty_list_is_told() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.file("file", 10);
+    let copy = scene.tree("dst");
+    for word in ["copy", "verify"] {
+        let run = scene.haul(word).args(["--files-from", "-"]).arg(slash(source.path()));
+        let run = run.arg(slash(copy.path())).input("# nothing\n").finish().expect_success();
+        assert!(run.err().contains("the list of --files-from has no paths: `-`"), "{run}");
+    }
+}
+
+fn a_destination_in_the_place_of_a_source_gets_the_option() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.file("file", 10);
+    let second = scene.remote(&scene.join("second"));
+    let run = scene.haul_ssh("copy").arg(source.path()).arg(second).arg(scene.join("third"));
+    let run = run.finish().expect_code(1);
+    assert!(run.err().contains("to copy ") && run.err().contains("use --all-destinations"), "{run}");
+}
+
+fn no_advice_to_resume_after_a_mistyped_link_dest() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.file("file", 10);
+    let run = scene.haul("copy").args(["--strict", "--link-dest", "gone"]).arg(slash(source.path()));
+    let run = run.arg(scene.join("dst")).finish().expect_code(1);
+    assert!(run.err().contains("gone is not a directory") && !run.err().contains("again"), "{run}");
 }

@@ -139,7 +139,7 @@ fn the_question_comes_once_for_all_connections() {
     let through_first = "haul goes on through the first connection";
     for (remote, words, said) in [
         ("127.0.0.1:", "--transport ssh --streams 4 --bwlimit 2M", through_first),
-        ("127.0.0.1:", "--transport tls --streams 4", "around ssh"),
+        ("127.0.0.1:", "--transport tls --streams 4", "goes directly"),
         ("sftp://127.0.0.1", "--streams 4 --bwlimit 2M", through_first),
     ] {
         let asked = PasswordScene::new(&ONE);

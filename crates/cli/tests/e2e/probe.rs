@@ -161,7 +161,7 @@ fn ends_that_cannot_be_probed_are_reported() {
     let scene = Scene::new();
     let to = scene.join("dst");
     let missing = scene.by(Way::Local, "probe", scene.join("none"), &to).finish().expect_code(1);
-    assert!(missing.err().contains("no such file"), "{missing}");
+    assert!(missing.err().contains("No such file"), "{missing}");
     let _ = scene.haul("probe").arg(scene.home()).finish().expect_code(2);
     let nowhere =
         scene.haul("probe").args(["--remote-haul", "/nonexistent/haul", "-e", &scene.sshd().shell()]);

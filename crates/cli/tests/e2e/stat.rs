@@ -96,7 +96,7 @@ fn missing_entries_are_named() {
     let none = tree.join("none");
     for run in [scene.haul("stat").arg(&none), scene.haul_ssh("stat").arg(scene.remote(&none))] {
         let run = missing(run);
-        assert!(run.err().contains("no such file or directory"), "{run}");
+        assert!(run.err().contains("No such file or directory"), "{run}");
     }
     let run = scene.haul("stat").arg(&none).arg(tree.join("a")).finish().expect_code(1);
     assert!(run.out().contains("kind             file") && run.err().contains("none"), "{run}");

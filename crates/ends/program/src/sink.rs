@@ -22,6 +22,8 @@ use haul_core::{
     FinishReport, HardLink, Offer, Outcome, Program, RelPath, Result, Said, Side, Sink, SinkCaps, WriteDone,
 };
 
+use haul_streams::put::not_started;
+
 use crate::command::{RunMode, command, join, listen, named};
 use crate::guard::ProgramGuard;
 use crate::heard::Heard;
@@ -87,7 +89,8 @@ impl ProgramSink {
         let guard = ProgramGuard::start(Some(input.try_clone().map_err(|error| failed(&error))?))?;
         join(&mut command, &guard);
         command.stdin(Stdio::from(from));
-        let child = command.spawn().map_err(|error| failed(&error))?;
+        let child = command.spawn();
+        let child = child.map_err(|error| not_started(&command, &name, Side::Destination, &error))?;
         // Its copies of the program's ends of the pipes.
         drop(command);
         let state = ProgramSinkState {

@@ -324,7 +324,7 @@ impl Session {
                 // Over a distance it pays to open connections before there is content for them: that takes several
                 // round trips, and they are slow at first.
                 state.wants_connections |= state.is_remote();
-                let said = format!("content goes around ssh, over TLS connections {how}");
+                let said = format!("content goes directly, over TLS connections {how}");
                 (said, other_way.into_iter().collect())
             }
             Err(reasons) => {
@@ -459,8 +459,8 @@ pub(super) mod tests {
             how: "from db1 to our port 5".to_owned(),
             other_way: Some(reasons[0].clone()),
         };
-        let around_ssh = "content goes around ssh, over TLS connections from db1 to our port 5";
-        assert_eq!(noted(false, Ok(back())), [around_ssh]);
-        assert_eq!(noted(true, Ok(back())), [around_ssh, &reasons[0]]);
+        let directly = "content goes directly, over TLS connections from db1 to our port 5";
+        assert_eq!(noted(false, Ok(back())), [directly]);
+        assert_eq!(noted(true, Ok(back())), [directly, &reasons[0]]);
     }
 }

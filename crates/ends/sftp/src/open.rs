@@ -32,7 +32,8 @@ impl Sftp {
                 error.with_hint("give both --no-owner and --no-group, or install haul on the remote host")
             );
         }
-        if !self.warned.swap(true, Ordering::Relaxed) && !options.verify_disk {
+        let writes = !options.dry_run && !options.verify_disk;
+        if writes && !self.warned.swap(true, Ordering::Relaxed) {
             self.pool.note(&format!(
                 "no haul checks the content on arrival at {}: `--verify disk` reads it back",
                 self.pool.name()

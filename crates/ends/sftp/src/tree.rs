@@ -342,7 +342,7 @@ pub(super) fn error(side: Side, operation: &str, path: &[u8], fault: Fault) -> E
     };
     let said = |usual: &str| if words.is_empty() { usual.to_owned() } else { words.clone() };
     let (kind, cause) = match code {
-        packet::NO_SUCH_FILE => (ErrorKind::NotFound, said("No such file")),
+        packet::NO_SUCH_FILE => (ErrorKind::NotFound, said("No such file or directory")),
         packet::PERMISSION_DENIED => (ErrorKind::PermissionDenied, said("Permission denied")),
         packet::OP_UNSUPPORTED => (ErrorKind::Unsupported, said("the server cannot do this")),
         packet::BAD_MESSAGE => {

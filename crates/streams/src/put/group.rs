@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use haul_core::{Error, ErrorKind, Result, Side};
 
-use super::process::terminate;
+use super::process::{not_started, terminate};
 
 /// The operation of errors that another stream of the group has caused.
 pub const WITH_OTHERS: &str = "put with the other streams";
@@ -45,7 +45,7 @@ impl StreamGroup {
         let allow_empty = allow_empty || command.is_some();
         let run = |mut command: Command| {
             let child = command.stdin(Stdio::null()).spawn();
-            child.map_err(|error| Error::io(Side::Source, "run", &error).on(name))
+            child.map_err(|error| not_started(&command, name, Side::Source, &error))
         };
         let child = command.map(run).transpose()?;
         let state = GroupState { child, status: None, open: 0, failed: None };

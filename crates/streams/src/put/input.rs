@@ -13,7 +13,7 @@ use haul_members::Scanner;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::group::StreamGroup;
-use super::process::terminate;
+use super::process::{not_started, terminate};
 use crate::fifo::widen;
 use crate::sha256::StreamSha256;
 
@@ -86,7 +86,8 @@ impl Input {
     /// The error of starting it.
     pub fn run(mut command: Command, name: &str, cancel: Arc<AtomicBool>) -> Result<Self> {
         let failed = |error: &io::Error| Error::io(Side::Source, "run", error).on(name);
-        let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| failed(&error))?;
+        let child = command.stdout(Stdio::piped()).spawn();
+        let mut child = child.map_err(|error| not_started(&command, name, Side::Source, &error))?;
         let Some(stdout) = child.stdout.take() else {
             return Err(failed(&io::Error::other("it has no output")));
         };

@@ -26,6 +26,7 @@ pub use estimate::{RequestEstimate, estimate};
 pub use fifo_inputs::{count_pipes, open_fifos};
 pub use group::{StreamGroup, WITH_OTHERS};
 pub use input::Input;
+pub use process::not_started;
 pub use run::put;
 pub use settings::{
     FileTarget, OVERHEAD, ObjectTarget, PutOutcome, PutSettings, PutStatus, PutTarget, StoredObject,

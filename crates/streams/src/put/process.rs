@@ -1,12 +1,25 @@
 //! Terminates the command that writes a stream, with all of its descendants.
 
-use std::process::Child;
+use std::io;
+use std::process::{Child, Command};
 use std::time::Duration;
 
+use haul_core::{Error, Side};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// How long a command has to exit before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// The error of a command line `name` that could not be started.
+pub fn not_started(command: &Command, name: &str, side: Side, error: &io::Error) -> Error {
+    let failed = Error::io(side, "run", error).on(name);
+    if error.kind() != io::ErrorKind::NotFound {
+        return failed;
+    }
+    let program = command.get_program().to_string_lossy();
+    let place = if program.contains('/') { "" } else { " in PATH" };
+    Error::new(failed.kind(), side, "run", format!("there is no program {program}{place}")).on(name)
+}
 
 /// Terminates a command, then kills it if it does not exit.
 pub(super) fn terminate(mut child: Child) {
