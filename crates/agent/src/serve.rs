@@ -48,6 +48,9 @@ pub(crate) fn serve(
             }
             reply.send(&Response::Done);
         }
+        // On this thread: all workers may be hashing.
+        Request::Hashed { root } => reply
+            .send(&session.source(root).map_or(Response::Gone, |source| Response::Hashed(source.hashed()))),
         Request::ScanNext { scan, part, acked } => match session.scan(scan) {
             Some(scan) => scan.next(part, acked, reply),
             None => reply.send(&Response::Gone),

@@ -79,6 +79,9 @@ pub struct Progress {
     pub eta_is_lower_bound: bool,
     /// Whether the estimate includes entries that the scan has not found yet, but expects.
     pub eta_is_extrapolated: bool,
+    /// In a run that only reads, the bytes of content that are done, also those of files that are not complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checked_bytes: Option<u64>,
     /// The counts so far.
     pub totals: Totals,
 }

@@ -212,6 +212,12 @@ pub trait Source: Send + Sync {
         Err(Error::new(ErrorKind::Unsupported, Side::Source, "hash", "it computes no SHA-256"))
     }
 
+    /// The bytes of content that calls of [`Source::digest`] and [`Source::sha256`] have hashed so far, also those of
+    /// files that are not complete; `None` if the source does not count them. A remote end may tell it late.
+    fn hashed(&self) -> Option<u64> {
+        None
+    }
+
     /// With [`SourceCaps::removes`]: removes each entry that is not a directory and still is the one given: kind and
     /// [`Entry::identity`] are equal, but for a change time that this source set itself by removing another name of the
     /// file. One result for each entry, in order. A missing entry counts as removed; a changed one stays

@@ -4,6 +4,7 @@ use crossbeam_channel::Sender;
 use haul_core::{Digest, Entry, RelPath, Report, Reporter, Result, ScanOptions, Source};
 
 use crate::cancel::Cancel;
+use crate::hashing::Hashing;
 use crate::inspect::Inspection;
 use crate::meter::Meter;
 use crate::page_report::report_pages;
@@ -54,10 +55,14 @@ pub fn hash(
     cancel: &Cancel,
 ) -> Report {
     let meter = Meter::new(reporter);
+    let ends = [source];
+    let hashing = Hashing::new(&ends);
     let ask = |entries: Vec<Entry>, lines: &Sender<HashLine>| -> Result<()> {
         let files: Vec<Entry> = entries.into_iter().filter(Entry::is_file).collect();
         let paths: Vec<RelPath> = files.iter().map(|entry| entry.path.clone()).collect();
-        for (entry, digest) in files.into_iter().zip(algorithm.digests(source, &paths)?) {
+        let bytes = files.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.len));
+        let digests = hashing.count(bytes, || algorithm.digests(source, &paths))?;
+        for (entry, digest) in files.into_iter().zip(digests) {
             match digest {
                 Ok(digest) => {
                     meter.totals().same(entry.len);
@@ -68,8 +73,8 @@ pub fn hash(
         }
         Ok(())
     };
-    Inspection { meter: &meter, source, scan, listed: None, cancel, streams: source.streams() }
-        .run(&ask, line);
+    let (streams, hashing) = (source.streams(), Some(&hashing));
+    Inspection { meter: &meter, source, scan, listed: None, cancel, streams, hashing }.run(&ask, line);
     let pages = report_pages(&meter, [source.page_report(), Ok(None)]);
     Report { pages, ..Inspection::report(&meter, cancel) }
 }

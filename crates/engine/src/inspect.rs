@@ -9,6 +9,7 @@ use haul_spool::Spool;
 use haul_threads::{ScopedThreads, caught, spawn};
 
 use crate::cancel::Cancel;
+use crate::hashing::Hashing;
 use crate::meter::{ConnectionStates, Meter};
 use crate::path_list::each_scan;
 
@@ -33,6 +34,8 @@ pub(crate) struct Inspection<'a> {
     pub(crate) cancel: &'a Cancel,
     /// The number of connections that progress reports.
     pub(crate) streams: u32,
+    /// The hashing that progress includes.
+    pub(crate) hashing: Option<&'a Hashing<'a>>,
 }
 
 /// Asks about entries and sends the results.
@@ -149,7 +152,10 @@ impl Inspection<'_> {
                         self.meter.abort(error);
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => self.meter.progress_of_reading(&reading(self.streams)),
+                Err(RecvTimeoutError::Timeout) => {
+                    let in_progress = self.hashing.map_or(0, Hashing::in_progress);
+                    self.meter.progress_of_reading(&reading(self.streams), in_progress);
+                }
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }

@@ -29,6 +29,7 @@ mod feed;
 mod flusher;
 mod hard_links;
 mod hash;
+mod hashing;
 mod hung;
 mod in_flight;
 mod inspect;

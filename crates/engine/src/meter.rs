@@ -36,6 +36,8 @@ pub(crate) struct Meter<'a> {
     pub(crate) outlook: Outlook,
     /// Of a run that only reads: the entries and the bytes that were read.
     read: Mutex<WorkAmount>,
+    /// The most bytes that were read, with those of files that are not complete: progress does not go back.
+    checked_bytes: AtomicU64,
     reading: ReadingOutlook,
     /// The file of the last event.
     in_flight: Mutex<Option<RelPath>>,
@@ -103,6 +105,7 @@ impl<'a> Meter<'a> {
             bottleneck: Bottleneck::new(),
             outlook: Outlook::default(),
             read: Mutex::default(),
+            checked_bytes: AtomicU64::new(0),
             reading: ReadingOutlook::default(),
             in_flight: Mutex::default(),
             samples: Mutex::default(),
@@ -224,7 +227,7 @@ impl<'a> Meter<'a> {
         let limit = self.pace.outbound.rate().filter(|_| !self.pace.yields.load(Ordering::Relaxed));
         let now = Now { open: open_files, limit, wire_bytes, ..self.now() };
         let eta = self.outlook.eta(&totals, now);
-        self.report(connections, eta);
+        self.report(connections, eta, None);
     }
 
     fn now(&self) -> Now {
@@ -232,20 +235,24 @@ impl<'a> Meter<'a> {
         Now { at: self.seconds(), scan_done, expected: *self.expected.lock(), ..Now::default() }
     }
 
-    /// Reports the progress of a run that only reads.
-    pub(crate) fn progress_of_reading(&self, connections: &ConnectionStates) {
+    /// Reports the progress of a run that only reads. So many bytes are read of entries that are not counted yet.
+    pub(crate) fn progress_of_reading(&self, connections: &ConnectionStates, in_progress: u64) {
         let totals = *self.totals();
         let found = WorkAmount::new(totals.found, totals.found_bytes);
         let read = *self.read.lock();
-        self.report(connections, self.reading.eta(found, read, self.now()));
+        let now = (read.bytes as u64).saturating_add(in_progress).min(totals.found_bytes);
+        let checked = self.checked_bytes.fetch_max(now, Ordering::Relaxed).max(now);
+        let done = WorkAmount { bytes: checked as f64, ..read };
+        self.report(connections, self.reading.eta(found, done, self.now()), Some(checked));
     }
 
-    fn report(&self, connections: &ConnectionStates, eta: Eta) {
+    fn report(&self, connections: &ConnectionStates, eta: Eta, checked_bytes: Option<u64>) {
         let mut totals = *self.totals();
         connections.add_to(&mut totals);
         // A sink may find content only after it was counted as sent. Resumed content stays in the sum, so that the sum
         // does not fall.
-        let done = totals.sent_bytes + totals.matched_bytes + totals.same_bytes + connections.resumed_bytes;
+        let copied = totals.sent_bytes + totals.matched_bytes + totals.same_bytes + connections.resumed_bytes;
+        let done = checked_bytes.unwrap_or(copied);
         let last = MeterSample { at: Instant::now(), bytes: done, spent: self.bottleneck.spent() };
         let first = self.add_sample(last);
         let over = (last.at - first.at).as_secs_f64();
@@ -267,6 +274,7 @@ impl<'a> Meter<'a> {
             eta_seconds: eta.seconds.filter(|_| limit != Limit::Room),
             eta_is_lower_bound: eta.is_lower_bound,
             eta_is_extrapolated: eta.is_extrapolated,
+            checked_bytes,
         }));
     }
 
@@ -337,6 +345,28 @@ mod tests {
     }
 
     #[test]
+    fn the_progress_of_reading_does_not_go_back() {
+        #[derive(Default)]
+        struct CheckedBytes(Mutex<Vec<u64>>);
+        impl Reporter for CheckedBytes {
+            fn event(&self, event: &Event<'_>) {
+                if let Event::Progress(progress) = event {
+                    self.0.lock().extend(progress.checked_bytes);
+                }
+            }
+        }
+        let seen = CheckedBytes::default();
+        let meter = Meter::new(&seen);
+        meter.totals().found_bytes = 100;
+        // The second report comes between the end of a request and its count. A remote end may claim any number.
+        for (counted, in_progress) in [(0, 40), (0, 0), (50, 0), (0, 20), (0, u64::MAX)] {
+            meter.count_read(1, counted);
+            meter.progress_of_reading(&ConnectionStates::default(), in_progress);
+        }
+        assert_eq!(*seen.0.lock(), [40, 40, 50, 70, 100]);
+    }
+
+    #[test]
     fn nobody_knows_how_long_a_disk_stays_full() {
         #[derive(Default)]
         struct TimesLeft(Mutex<Vec<Option<f64>>>);
@@ -351,7 +381,7 @@ mod tests {
         let meter = Meter::new(&seen);
         for full in [false, true, false] {
             meter.set_full(full);
-            meter.report(&ConnectionStates::default(), Eta { seconds: Some(5.0), ..Eta::default() });
+            meter.report(&ConnectionStates::default(), Eta { seconds: Some(5.0), ..Eta::default() }, None);
         }
         assert_eq!(*seen.0.lock(), [Some(5.0), None, Some(5.0)]);
     }

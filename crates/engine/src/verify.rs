@@ -14,6 +14,7 @@ use crate::cancel::Cancel;
 use crate::changes::MetadataChanges;
 use crate::expected::ExpectedEntries;
 use crate::hash::{Algorithm, HashLine};
+use crate::hashing::Hashing;
 use crate::inspect::{Inspection, reading};
 use crate::listed::ListedEntries;
 use crate::metadata_comparer::{EntryPair, MetadataComparer};
@@ -89,10 +90,12 @@ pub fn verify(
     };
     let expected = ExpectedEntries::new(options.trust, &options.changes);
     let metadata = options.metadata.as_deref().map(|sink| MetadataComparer::new(sink, options.links));
+    let ends = [source, destination];
+    let hashing = Hashing::new(&ends);
     let ask = |entries: Vec<Entry>, results: &Sender<VerifyDifference>| {
-        let metadata = metadata.as_ref();
-        let comparison =
-            Comparison { meter: &meter, source, destination, expected: &expected, metadata, results };
+        let (meter, expected, metadata) = (&meter, &expected, metadata.as_ref());
+        let hashing = &hashing;
+        let comparison = Comparison { meter, source, destination, expected, metadata, hashing, results };
         comparison.compare(entries)
     };
     let mut take = |checked| {
@@ -100,7 +103,9 @@ pub fn verify(
         Ok(())
     };
     let (scan, streams) = (&options.scan, source.streams() + destination.streams());
-    Inspection { meter: &meter, source, scan, listed: paths.as_ref(), cancel, streams }.run(&ask, &mut take);
+    let hashing = Some(&hashing);
+    Inspection { meter: &meter, source, scan, listed: paths.as_ref(), cancel, streams, hashing }
+        .run(&ask, &mut take);
     if !cancel.is_cancelled() && meter.fatal().is_none() {
         // Of a listed file, the destination cannot have more.
         let dirs = paths.map(|paths| common_dirs(&paths, &listed, destination, |_| false)).transpose();
@@ -154,6 +159,7 @@ struct Comparison<'a> {
     destination: &'a dyn Source,
     expected: &'a ExpectedEntries,
     metadata: Option<&'a MetadataComparer<'a>>,
+    hashing: &'a Hashing<'a>,
     results: &'a Sender<VerifyDifference>,
 }
 
@@ -208,13 +214,16 @@ impl Comparison<'_> {
 
     /// Compares content and metadata at the same time.
     fn compare_pairs(&self, pairs: Vec<EntryPair>) -> Result<()> {
-        let files = pairs.iter().filter(|pair| pair.entry.is_file());
-        let paths: Vec<RelPath> = files.map(|pair| pair.entry.path.clone()).collect();
+        let files: Vec<&Entry> =
+            pairs.iter().map(|pair| &*pair.entry).filter(|entry| entry.is_file()).collect();
+        let paths: Vec<RelPath> = files.iter().map(|entry| entry.path.clone()).collect();
+        let bytes = files.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.len));
+        let hash = || self.hashing.count(bytes, || self.digests(&paths));
         let compare_metadata = || match self.metadata {
             Some(metadata) => metadata.compare(&pairs),
             None => Ok(pairs.iter().map(|_| Ok(Changes::NONE)).collect()),
         };
-        let (changes, digests) = haul_threads::both("compare", compare_metadata, || self.digests(&paths))?;
+        let (changes, digests) = haul_threads::both("compare", compare_metadata, hash)?;
         let mut digests = digests?.into_iter();
         for (pair, changes) in pairs.into_iter().zip(changes?) {
             let content = if pair.entry.is_file() { digests.next() } else { None };
@@ -334,8 +343,16 @@ fn find_extra(
         found(VerifyDifference::Extra(path));
         Ok(())
     };
-    Inspection { meter: &own_meter, source: destination, scan, listed: dirs, cancel, streams: 0 }
-        .run(&ask, &mut take);
+    Inspection {
+        meter: &own_meter,
+        source: destination,
+        scan,
+        listed: dirs,
+        cancel,
+        streams: 0,
+        hashing: None,
+    }
+    .run(&ask, &mut take);
     if let Some(error) = own_meter.fatal() {
         meter.abort(of_destination(error));
     }
@@ -360,7 +377,7 @@ pub fn check_manifest(
             meter.abort(error);
             break;
         }
-        meter.progress_of_reading(&reading(destination.streams()));
+        meter.progress_of_reading(&reading(destination.streams()), 0);
     }
     let pages = report_pages(&meter, [destination.page_report(), Ok(None)]);
     Report { pages, ..Inspection::report(&meter, cancel) }

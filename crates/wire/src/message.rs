@@ -354,6 +354,11 @@ pub enum Request {
         /// The source.
         root: RootId,
     },
+    /// [`haul_core::Source::hashed`].
+    Hashed {
+        /// The source.
+        root: RootId,
+    },
 }
 
 /// A part of a scan.
@@ -441,4 +446,6 @@ pub enum Response {
     Said(Said),
     /// To [`Request::PageReport`].
     PageReport(Option<PageReport>),
+    /// To [`Request::Hashed`].
+    Hashed(Option<u64>),
 }

@@ -145,6 +145,10 @@ impl Source for RemoteFilesSource {
         Ok(BatchData { batch: batch.clone(), slices, content, at_hand: true })
     }
 
+    fn hashed(&self) -> Option<u64> {
+        Some(1 << 40)
+    }
+
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         let files = self.world.files.lock();
         let missing = || Error::new(ErrorKind::NotFound, Side::Source, "hash", "gone");

@@ -45,6 +45,7 @@ fn every_call() {
     let digests = source.digest(&[path("dir/file00007"), path("nothing")]).unwrap();
     assert_eq!(digests[0], Ok(Digest::of(b"dir/file00007")));
     assert_eq!(digests[1].as_ref().unwrap_err().kind(), ErrorKind::NotFound);
+    eventually("the remote end tells how much it has hashed", || source.hashed() == Some(1 << 40));
 
     let batch = Arc::new(Batch {
         entries: names[..500].iter().map(|name| Arc::new(entry(name, 13))).collect(),

@@ -84,11 +84,11 @@ fn done_entries(progress: &Progress) -> u64 {
     totals.copied + totals.made + totals.linked + totals.updated + totals.same + totals.left
 }
 
-/// Bytes of content at the destination or in flight.
+/// Bytes of content at the destination or in flight, or those that are checked.
 fn done_bytes(progress: &Progress) -> u64 {
     let totals = &progress.totals;
-    totals.same_bytes
-        + totals.copied_bytes.max(totals.sent_bytes + totals.matched_bytes + totals.resumed_bytes)
+    let sent = totals.sent_bytes + totals.matched_bytes + totals.resumed_bytes;
+    progress.checked_bytes.unwrap_or(totals.same_bytes + totals.copied_bytes.max(sent))
 }
 
 /// Entries and bytes done, the most important first.
@@ -166,6 +166,16 @@ mod tests {
             scan_done: true,
             ..Progress::default()
         }
+    }
+
+    #[test]
+    fn a_run_that_reads_shows_the_bytes_that_are_checked() {
+        let totals = Totals { found: 1, found_bytes: 1 << 30, ..Totals::default() };
+        let progress =
+            Progress { totals, scan_done: true, checked_bytes: Some(1 << 28), ..Progress::default() };
+        assert_eq!(percent(&progress), Some(25));
+        let lines = terminal_lines(&progress, None, 80);
+        assert_eq!(lines[0], "[####------------] 25% · 0 of 1 entry · 256.00 MiB of 1.00 GiB");
     }
 
     #[test]

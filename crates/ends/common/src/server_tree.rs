@@ -5,6 +5,8 @@ use std::sync::Arc;
 use haul_core::filter::{DirRules, Filter, RulesAbove, RulesReader, look_above};
 use haul_core::{Batch, BatchData, Digest, Entry, Error, ErrorKind, RelPath, Result, Sha256, Side};
 
+use crate::hashed::HashedBytes;
+
 /// The operations of a tree on a server. Those with a body use the others.
 pub trait ServerTree: Sync + Sized {
     /// The end that it is.
@@ -49,20 +51,22 @@ pub trait ServerTree: Sync + Sized {
         self.fault(ErrorKind::SourceChanged, "read", path, "the file changed while it was read")
     }
 
-    /// The digests of whole files as they are now. Up to `threads` batches are read at a time.
+    /// The digests of whole files as they are now. Up to `threads` batches are read at a time, and counted in `hashed`.
     ///
     /// # Errors
     /// Those of [`ServerTree::read`].
-    fn digest(&self, paths: &[RelPath], threads: u32) -> Result<Vec<Result<Digest>>> {
-        crate::digests::digests(files(self, paths)?, threads, |batch| self.read(batch))
+    fn digest(&self, paths: &[RelPath], threads: u32, hashed: &HashedBytes) -> Result<Vec<Result<Digest>>> {
+        let read = |batch: &Arc<Batch>| hashed.read(batch, |batch| self.read(batch));
+        crate::digests::digests(files(self, paths)?, threads, read)
     }
 
     /// The same with the SHA-256 of each file.
     ///
     /// # Errors
     /// Those of [`ServerTree::read`].
-    fn sha256(&self, paths: &[RelPath], threads: u32) -> Result<Vec<Result<Sha256>>> {
-        crate::sha256::sha256(files(self, paths)?, threads, |batch| self.read(batch))
+    fn sha256(&self, paths: &[RelPath], threads: u32, hashed: &HashedBytes) -> Result<Vec<Result<Sha256>>> {
+        let read = |batch: &Arc<Batch>| hashed.read(batch, |batch| self.read(batch));
+        crate::sha256::sha256(files(self, paths)?, threads, read)
     }
 
     /// The path of the root, and the files of filter rules with these names above it.

@@ -23,6 +23,7 @@ use crate::read::reader::Reader;
 use crate::remove_source::{RemovedNames, check_writable};
 use crate::tree::local_tree::LocalTree;
 use crate::walk::{list, rules};
+use haul_ends::hashed::HashedBytes;
 use haul_ends::thread_pool::ThreadPool;
 
 /// Threads that look up names on local disks: enough to hide the latency of a disk, few enough for one core.
@@ -44,6 +45,8 @@ pub(crate) struct LocalSource {
     /// The entries of an earlier run.
     index: Option<Arc<Index>>,
     removals: RemovedNames,
+    /// The bytes of content that were hashed for digests.
+    hashed: HashedBytes,
 }
 
 impl LocalSource {
@@ -62,6 +65,7 @@ impl LocalSource {
             prefetch: DirPrefetch::default(),
             index,
             removals: RemovedNames::default(),
+            hashed: HashedBytes::default(),
         }
     }
 
@@ -144,12 +148,17 @@ impl Source for LocalSource {
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
         Ok(ThreadPool::fixed(HASH_THREADS)
-            .each(paths, |path| digest::of_path(&self.tree.root, path, self.reader.pages())))
+            .each(paths, |path| digest::of_path(&self.tree.root, path, self.reader.pages(), &self.hashed)))
     }
 
     fn sha256(&self, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
-        Ok(ThreadPool::fixed(HASH_THREADS)
-            .each(paths, |path| digest::sha256_of_path(&self.tree.root, path, self.reader.pages())))
+        Ok(ThreadPool::fixed(HASH_THREADS).each(paths, |path| {
+            digest::sha256_of_path(&self.tree.root, path, self.reader.pages(), &self.hashed)
+        }))
+    }
+
+    fn hashed(&self) -> Option<u64> {
+        Some(self.hashed.sum())
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
@@ -217,6 +226,9 @@ mod tests {
         assert_eq!(digests[0], Ok(Digest::of(b"abc")));
         assert_eq!(digests[1].as_ref().unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(digests[3].as_ref().unwrap_err().kind(), ErrorKind::SourceChanged, "a directory");
+        assert_eq!(source.hashed(), Some(3));
+        source.sha256(&paths[..1]).unwrap().remove(0).unwrap();
+        assert_eq!(source.hashed(), Some(6));
         let entry = source.lookup(&paths[..1]).unwrap().remove(0).unwrap().unwrap();
         let file = source.local_file(&entry).unwrap().unwrap();
         assert_eq!(file.metadata().unwrap().len(), 3);

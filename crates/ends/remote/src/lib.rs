@@ -23,6 +23,7 @@ mod connection;
 mod direct;
 mod gate;
 mod greeting;
+mod hashed;
 mod hint;
 mod open;
 mod parts;

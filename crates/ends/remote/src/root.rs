@@ -6,6 +6,7 @@ use std::time::Duration;
 use haul_core::{HungOperation, PageReport, Result, Said, SourceOptions, Traffic};
 use haul_wire::{FrameKind, Request, RootId, encode};
 
+use super::hashed::RemoteHashed;
 use super::peer::{Peer, only};
 use super::state::Pick;
 use super::traffic::TrafficCounter;
@@ -17,6 +18,7 @@ pub(super) struct RemoteRoot {
     pub(super) id: RootId,
     pub(super) traffic: Arc<TrafficCounter>,
     watch: RemoteWatch,
+    hashed: RemoteHashed,
     /// It is a source that checks pages.
     checks_pages: bool,
 }
@@ -28,6 +30,7 @@ impl RemoteRoot {
             id,
             traffic: Arc::default(),
             watch: RemoteWatch::default(),
+            hashed: RemoteHashed::default(),
             checks_pages: false,
         }
     }
@@ -65,6 +68,11 @@ impl RemoteRoot {
             return Ok(None);
         }
         self.peer.ask(&Request::PageReport { root: self.id }, only!(PageReport))
+    }
+
+    /// The bytes that this root, a source, has hashed, as far as the remote end has told it.
+    pub(super) fn hashed(&self) -> Option<u64> {
+        self.hashed.get(&self.peer.session, self.id)
     }
 
     /// Whether operations wait because of the limit on operations per second, as far as the remote end has reported it.

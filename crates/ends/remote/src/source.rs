@@ -106,6 +106,10 @@ impl Source for PeerSource {
         self.root.peer.call_each("hash", paths, &request, &only!(Sha256))
     }
 
+    fn hashed(&self) -> Option<u64> {
+        self.root.hashed()
+    }
+
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
         let root = self.root.id;
         let request = |entries| Request::RemoveUnchanged { root, entries };

@@ -19,6 +19,7 @@ use super::state::SftpSink;
 use super::tree::is_dir;
 use super::{kept, large};
 use haul_core::staging::is_staging_name;
+use haul_ends::hashed::HashedBytes;
 use haul_ends::offers;
 use haul_ends::server_tree::ServerTree;
 
@@ -49,7 +50,8 @@ pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Ans
         cases.push(PendingOffer { offer, now, verdict, answer });
     }
     compare_targets(sink, &mut cases)?;
-    offers::compare_digests(&mut cases, |paths| sink.tree.digest(paths, hashers(&sink.tree)))?;
+    let hashed = HashedBytes::default();
+    offers::compare_digests(&mut cases, |paths| sink.tree.digest(paths, hashers(&sink.tree), &hashed))?;
     for case in cases.iter_mut().filter(|case| case.is_open()) {
         case.leave_out(&sink.options, &looked.lacking);
         if case.is_open() && case.verdict != Verdict::Same && !can_hold(case.entry()) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use haul_core::filter::RulesAbove;
 use haul_core::source::{ScanVisit, removes_no_targets};
 use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Sha256, Source, SourceCaps};
+use haul_ends::hashed::HashedBytes;
 use haul_ends::server_tree::ServerTree;
 
 use super::read::hashers;
@@ -14,11 +15,12 @@ use super::{remove, walk};
 /// A tree at an SFTP server, to be read.
 pub(super) struct SftpSource {
     tree: Tree,
+    hashed: HashedBytes,
 }
 
 impl SftpSource {
     pub(super) fn new(tree: Tree) -> Self {
-        Self { tree }
+        Self { tree, hashed: HashedBytes::default() }
     }
 }
 
@@ -48,11 +50,15 @@ impl Source for SftpSource {
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
-        self.tree.digest(paths, hashers(&self.tree))
+        self.tree.digest(paths, hashers(&self.tree), &self.hashed)
     }
 
     fn sha256(&self, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
-        self.tree.sha256(paths, hashers(&self.tree))
+        self.tree.sha256(paths, hashers(&self.tree), &self.hashed)
+    }
+
+    fn hashed(&self) -> Option<u64> {
+        Some(self.hashed.sum())
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {

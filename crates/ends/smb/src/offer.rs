@@ -7,6 +7,7 @@ use haul_core::staging::is_staging_name;
 use haul_core::{
     Answer, Changes, Compare, Entry, Error, ErrorKind, Offer, RelPath, Result, SinkOptions, SkipReason,
 };
+use haul_ends::hashed::HashedBytes;
 use haul_ends::offers;
 use haul_ends::server_tree::ServerTree;
 
@@ -52,7 +53,8 @@ pub(super) fn answer(sink: &SmbSink, offers: &[Offer]) -> Result<Vec<Result<Answ
         let existing = case.now.as_ref().map(|attrs| SmbEntry { options: &sink.options, attrs });
         case.verdict = sink.cleared.decide(&sink.options, case.offer, existing.as_ref());
     }
-    offers::compare_digests(&mut cases, |paths| sink.tree.digest(paths, HASHERS))?;
+    let hashed = HashedBytes::default();
+    offers::compare_digests(&mut cases, |paths| sink.tree.digest(paths, HASHERS, &hashed))?;
     for case in cases.iter_mut().filter(|case| case.is_open()) {
         leave_out(sink, case, &looked.lacking);
     }

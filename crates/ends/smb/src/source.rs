@@ -7,6 +7,7 @@ use haul_core::source::{ScanVisit, removes_no_targets};
 use haul_core::{
     Batch, BatchData, Digest, Entry, Links, RelPath, Result, ScanOptions, Sha256, Source, SourceCaps,
 };
+use haul_ends::hashed::HashedBytes;
 use haul_ends::server_tree::ServerTree;
 
 use super::attrs::TIME_UNIT;
@@ -18,11 +19,12 @@ use super::{remove, walk};
 pub(super) struct SmbSource {
     tree: Tree,
     links: Links,
+    hashed: HashedBytes,
 }
 
 impl SmbSource {
     pub(super) fn new(tree: Tree, links: Links) -> Self {
-        Self { tree, links }
+        Self { tree, links, hashed: HashedBytes::default() }
     }
 }
 
@@ -52,11 +54,15 @@ impl Source for SmbSource {
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
-        self.tree.digest(paths, HASHERS)
+        self.tree.digest(paths, HASHERS, &self.hashed)
     }
 
     fn sha256(&self, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
-        self.tree.sha256(paths, HASHERS)
+        self.tree.sha256(paths, HASHERS, &self.hashed)
+    }
+
+    fn hashed(&self) -> Option<u64> {
+        Some(self.hashed.sum())
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {

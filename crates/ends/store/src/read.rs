@@ -247,12 +247,14 @@ fn extents(bytes: &[u8], sparse: bool) -> Vec<Extent> {
 
 /// The digests of whole files as they are now, by reading them.
 pub(super) fn digest(source: &SourceState, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
-    digests(files(source, paths), HASHERS, |batch| read(source, batch))
+    digests(files(source, paths), HASHERS, |batch| source.hashed.read(batch, |batch| read(source, batch)))
 }
 
 /// The same with the SHA-256 of each file.
 pub(super) fn sha256(source: &SourceState, paths: &[RelPath]) -> Result<Vec<Result<Sha256>>> {
-    haul_ends::sha256::sha256(files(source, paths), HASHERS, |batch| read(source, batch))
+    haul_ends::sha256::sha256(files(source, paths), HASHERS, |batch| {
+        source.hashed.read(batch, |batch| read(source, batch))
+    })
 }
 
 /// The files at these paths.

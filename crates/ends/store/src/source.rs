@@ -68,6 +68,10 @@ impl Source for ObjectSource {
         read::sha256(&self.state, paths)
     }
 
+    fn hashed(&self) -> Option<u64> {
+        Some(self.state.hashed.sum())
+    }
+
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
         Ok(self.state.look.each(entries, |entry| remove_source::remove(&self.state, entry)))
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use haul_core::entry::Identity;
 use haul_core::{BufferPool, Digest, FileTree, RelPath, Result};
+use haul_ends::hashed::HashedBytes;
 use haul_ends::thread_pool::ThreadPool;
 use haul_object::Object;
 
@@ -45,6 +46,8 @@ pub(super) struct SourceState {
     pub(super) prefetch: Prefetch,
     /// Bytes of content that were received.
     pub(super) came: AtomicU64,
+    /// Bytes of content that were hashed for digests.
+    pub(super) hashed: HashedBytes,
     /// The large files that are being read.
     pub(super) large_files: Mutex<HashMap<RelPath, Arc<LargeFileCheck>>>,
     /// For requests about objects.
@@ -62,6 +65,7 @@ impl SourceState {
             buffers,
             cache: MetadataCache::default(),
             prefetch: Prefetch::default(),
+            hashed: HashedBytes::default(),
             came: AtomicU64::new(0),
             large_files: Mutex::default(),
             look: threads(),

@@ -1,5 +1,7 @@
 //! Runs that only read: `hash`, `verify` and `check_manifest`.
 
+use std::time::Duration;
+
 use haul_core::sync::Mutex;
 use haul_core::{Digest, Entry, EntryKind, ErrorKind, Retry, ScanOptions};
 
@@ -117,6 +119,25 @@ fn verify_names_every_difference() {
         let lengths = "3 bytes at the source, 4 at the destination".to_owned();
         assert!(found.contains(&VerifyDifference::Differs(path("d/len"), lengths)));
     }
+}
+
+#[test]
+fn the_bytes_of_a_file_count_as_both_ends_hash_them() {
+    let slow = |hashed| {
+        let end = source([file("f", 1000)]);
+        *end.hashing.lock() = (Duration::from_millis(500), hashed);
+        end
+    };
+    let (first, second, events) = (slow(700), slow(400), Events::default());
+    let mut take = |_| ();
+    let report = verify(&first, &second, VerifyOptions::default(), &mut take, &events, &Cancel::default());
+    assert_eq!((report.totals.same, report.totals.same_bytes), (1, 1000));
+    assert!(events.checked.lock().contains(&400), "the slower end counts");
+    let mut line = |_| Ok(());
+    let options = ScanOptions::default();
+    let events = Events::default();
+    let _ = hash(&first, &options, Algorithm::Blake3, &mut line, &events, &Cancel::default());
+    assert!(events.checked.lock().contains(&700));
 }
 
 #[test]

@@ -73,6 +73,8 @@ pub(super) struct MemorySource {
     pub(super) from_index: AtomicBool,
     /// Files can be opened for cloning.
     pub(super) can_clone: AtomicBool,
+    /// How long the hashing of a file takes, and the bytes that are hashed as it begins.
+    pub(super) hashing: Mutex<(Duration, u64)>,
     /// The scan lists the root above its starts, as those of all ends do.
     pub(super) lists_above: AtomicBool,
     /// The bytes of content of each batch.
@@ -140,7 +142,13 @@ impl Source for MemorySource {
         Ok(BatchData { batch: batch.clone(), slices, content, at_hand: false })
     }
 
+    fn hashed(&self) -> Option<u64> {
+        Some(self.hashing.lock().1)
+    }
+
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
+        let (time, _) = *self.hashing.lock();
+        std::thread::sleep(time);
         let tree = self.tree.lock();
         let hash = |path: &RelPath| {
             self.faults.meet(EndCall::Digest, path)?;

@@ -20,6 +20,8 @@ pub(super) struct Events {
     pub(super) failures: Mutex<Vec<(String, ErrorKind)>>,
     pub(super) warnings: Mutex<Vec<String>>,
     pub(super) notes: Mutex<Vec<String>>,
+    /// The bytes of each report of a run that only reads.
+    pub(super) checked: Mutex<Vec<u64>>,
 }
 
 impl Reporter for Events {
@@ -31,7 +33,8 @@ impl Reporter for Events {
             }
             Event::Warning(text) => self.warnings.lock().push((*text).to_owned()),
             Event::Note(text) => self.notes.lock().push((*text).to_owned()),
-            Event::Progress(_) | Event::InFlight(_) | Event::BadPage(_) => {}
+            Event::Progress(progress) => self.checked.lock().extend(progress.checked_bytes),
+            Event::InFlight(_) | Event::BadPage(_) => {}
         }
     }
 }

@@ -265,6 +265,10 @@ impl Source for FaultySource {
         self.faults.each(Call::Digest, paths.len(), || self.source.sha256(paths))
     }
 
+    fn hashed(&self) -> Option<u64> {
+        self.source.hashed()
+    }
+
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
         self.faults.each(Call::RemoveSource, entries.len(), || self.source.remove_unchanged(entries))
     }

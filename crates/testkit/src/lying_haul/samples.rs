@@ -84,7 +84,8 @@ fn responses() -> Vec<Response> {
         }
         Response::Sha256(_) => vec![Response::Said(Said { text: b"one\n".to_vec(), ended: true })],
         Response::Said(_) => vec![page_report()],
-        Response::PageReport(_) => Vec::new(),
+        Response::PageReport(_) => vec![Response::Hashed(Some(u64::MAX))],
+        Response::Hashed(_) => Vec::new(),
     };
     let mut all = vec![Response::Done];
     loop {

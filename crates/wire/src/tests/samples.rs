@@ -249,6 +249,7 @@ pub(super) fn requests() -> Vec<Request> {
         Request::Said { root: 22, from: 300 },
         Request::Stop { root: 21 },
         Request::PageReport { root: 22 },
+        Request::Hashed { root: 23 },
     ]
 }
 
@@ -377,6 +378,7 @@ pub(super) fn responses() -> Vec<Response> {
             unchecked: Vec::new(),
         })),
         Response::Sha256(vec![Ok(Sha256 { sha256: [8; 32], blake3: Digest([9; 32]) }), Err(error())]),
+        Response::Hashed(Some(1 << 40)),
     ]
 }
 

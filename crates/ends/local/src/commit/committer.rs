@@ -23,6 +23,7 @@ use crate::stage::large::LargeFile;
 use crate::stage::staged::Staged;
 use crate::tree::local_tree::LocalTree;
 use haul_ends::cache::Cache;
+use haul_ends::hashed::HashedBytes;
 use haul_ends::thread_pool::ThreadPool;
 
 /// Files that were just committed, remembered for slices that arrive again.
@@ -136,7 +137,8 @@ impl Committer {
         rustix::fs::fadvise(file, 0, None, Advice::DontNeed).map_err(|e| failed(&e.into()))?;
         let twin = descriptors::wait_for(|| rustix::io::fcntl_dupfd_cloexec(file, 0));
         let opened = CachedFile::new(twin.map_err(|e| failed(&e.into()))?.into(), entry.len);
-        let read = digest::of_opened(&root.ops, &opened, entry.len).map_err(|e| failed(&e))?;
+        let read = digest::of_opened(&root.ops, &opened, entry.len, &HashedBytes::default())
+            .map_err(|e| failed(&e))?;
         if read == digest {
             return Ok(());
         }

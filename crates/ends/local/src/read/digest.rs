@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use haul_core::digest::{SliceHasher, slice_count, slice_len};
 use haul_core::{ChainingValue, Digest, Error, FileTree, Ops, RelPath, Result, SLICE_LEN, Sha256};
+use haul_ends::hashed::HashedBytes;
 use haul_ends::sha256::Sha256Hasher;
 use haul_pages::{FilePages, PageCheck};
 
@@ -17,20 +18,30 @@ use crate::path::root::Root;
 ///
 /// # Errors
 /// `SourceChanged` if the file changes meanwhile, or is no regular file.
-pub(crate) fn of_path(root: &Root, path: &RelPath, check: Option<&Arc<PageCheck>>) -> Result<Digest> {
-    hashed(root, path, check, |opened, len| of_opened(&root.ops, opened, len))
+pub(crate) fn of_path(
+    root: &Root,
+    path: &RelPath,
+    check: Option<&Arc<PageCheck>>,
+    hashed: &HashedBytes,
+) -> Result<Digest> {
+    unchanged(root, path, check, |opened, len| of_opened(&root.ops, opened, len, hashed))
 }
 
 /// The same with the SHA-256 of the file.
 ///
 /// # Errors
 /// As [`of_path`].
-pub(crate) fn sha256_of_path(root: &Root, path: &RelPath, check: Option<&Arc<PageCheck>>) -> Result<Sha256> {
-    hashed(root, path, check, |opened, len| sha256_of_opened(&root.ops, opened, len))
+pub(crate) fn sha256_of_path(
+    root: &Root,
+    path: &RelPath,
+    check: Option<&Arc<PageCheck>>,
+    hashed: &HashedBytes,
+) -> Result<Sha256> {
+    unchanged(root, path, check, |opened, len| sha256_of_opened(&root.ops, opened, len, hashed))
 }
 
-/// Hashes a file with `hash`, which gets the open file and its length.
-fn hashed<T>(
+/// Hashes a file with `hash`, which gets the open file and its length. The file must not change meanwhile.
+fn unchanged<T>(
     root: &Root,
     path: &RelPath,
     check: Option<&Arc<PageCheck>>,
@@ -55,7 +66,12 @@ fn hashed<T>(
 }
 
 /// Hashes `len` bytes of an open file.
-pub(crate) fn of_opened(ops: &Ops, opened: &CachedFile, len: u64) -> std::io::Result<Digest> {
+pub(crate) fn of_opened(
+    ops: &Ops,
+    opened: &CachedFile,
+    len: u64,
+    hashed: &HashedBytes,
+) -> std::io::Result<Digest> {
     let mut tree = FileTree::new(len);
     each_slice(opened, len, |index, buffer| {
         let mut hasher = SliceHasher::new(len, u64::from(index) * SLICE_LEN);
@@ -63,7 +79,10 @@ pub(crate) fn of_opened(ops: &Ops, opened: &CachedFile, len: u64) -> std::io::Re
             (len, index),
             buffer,
             |bytes, at| opened.read(ops, bytes, at),
-            |piece| hasher.update(piece),
+            |piece| {
+                hasher.update(piece);
+                hashed.add(piece.len() as u64);
+            },
         )?;
         tree.set(index, hasher.finish());
         Ok(())
@@ -72,14 +91,22 @@ pub(crate) fn of_opened(ops: &Ops, opened: &CachedFile, len: u64) -> std::io::Re
 }
 
 /// Hashes `len` bytes of an open file from its start.
-fn sha256_of_opened(ops: &Ops, opened: &CachedFile, len: u64) -> std::io::Result<Sha256> {
+fn sha256_of_opened(
+    ops: &Ops,
+    opened: &CachedFile,
+    len: u64,
+    hashed: &HashedBytes,
+) -> std::io::Result<Sha256> {
     let mut hasher = Sha256Hasher::new(len);
     each_slice(opened, len, |index, buffer| {
         each_piece(
             (len, index),
             buffer,
             |bytes, at| opened.read(ops, bytes, at),
-            |piece| hasher.update(piece),
+            |piece| {
+                hasher.update(piece);
+                hashed.add(piece.len() as u64);
+            },
         )
     })?;
     hasher.finish().ok_or_else(|| std::io::Error::other("a slice is missing"))

@@ -2,6 +2,7 @@
 
 use haul_core::policy::{self, Existing, ExistingKind, Verdict};
 use haul_core::{Changes, Entry, EntryKind, Offer, Result, SLICE_LEN, Timestamp};
+use haul_ends::hashed::HashedBytes;
 use rustix::fs::{FileType, Statx};
 
 use super::state::LocalSink;
@@ -56,9 +57,9 @@ pub(super) fn compare(sink: &LocalSink, offer: &Offer, now: Option<(&At, &Statx)
         Verdict::CompareTarget => Verdict::of_comparison(
             sink.root().at(&entry.path).is_ok_and(|at| has_target(sink.root(), &at, entry)),
         ),
-        Verdict::CompareDigest(digest) => {
-            Verdict::of_comparison(digest::of_path(sink.root(), &entry.path, None)? == digest)
-        }
+        Verdict::CompareDigest(digest) => Verdict::of_comparison(
+            digest::of_path(sink.root(), &entry.path, None, &HashedBytes::default())? == digest,
+        ),
         verdict => verdict,
     })
 }

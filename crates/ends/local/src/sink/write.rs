@@ -7,6 +7,7 @@ use haul_core::{
     BatchData, Changes, Delta, Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retry, SLICE_LEN,
     Side, Slice, SliceData, WriteDone,
 };
+use haul_ends::hashed::HashedBytes;
 
 use super::state::LocalSink;
 use crate::commit::queue::{QueueItem, WrittenItem};
@@ -181,6 +182,7 @@ impl LocalSink {
         stat::statx(at).is_ok_and(|now| {
             self.has_size_and_time(at, &now, entry)
                 && self.metadata().changes(self.tree(), at, &now, entry).is_ok_and(Changes::is_empty)
-        }) && digest::of_path(self.root(), &entry.path, None).is_ok_and(|found| found == digest)
+        }) && digest::of_path(self.root(), &entry.path, None, &HashedBytes::default())
+            .is_ok_and(|found| found == digest)
     }
 }
