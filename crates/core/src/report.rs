@@ -67,6 +67,14 @@ pub struct Totals {
     pub resent: u64,
 }
 
+impl Totals {
+    /// The entries whose outcome is known.
+    #[must_use]
+    pub fn settled(&self) -> u64 {
+        self.copied + self.made + self.linked + self.updated + self.same + self.left + self.failed
+    }
+}
+
 /// An entry that failed, and its error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {

@@ -22,7 +22,7 @@ pub fn copy(parts: &[EndPair], mut options: CopyOptions, reporter: &dyn Reporter
     for (at, part) in parts.iter().enumerate() {
         let is_last = at + 1 == parts.len();
         meter.set_scan_done(false);
-        meter.outlook.set_more_follows(!is_last || options.delete.is_some() && part.view.is_some());
+        meter.outlook.set_more_follows(!is_last, options.delete.is_some() && part.view.is_some());
         meter.begin_phase(Phase::Copy);
         copy_part(part, &mut options, &meter, cancel, &mut report);
         if meter.fatal().is_some() || cancel.is_cancelled() {

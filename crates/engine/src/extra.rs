@@ -209,6 +209,7 @@ impl DestinationListing<'_> {
             }
             run.guard.count_listed(&batch);
             let asked = self.ask(batch);
+            run.meter.outlook.count_extra(asked.as_ref().map_or(0, |asked| asked.extra.len()));
             let mut found = found.lock();
             let added = asked.and_then(|asked| found.add(asked).map_err(|e| list_error(&e)));
             if let Err(error) = added {

@@ -72,8 +72,10 @@ pub(crate) struct Outlook {
     link_bytes: AtomicU64,
     /// The copy has held the scan back.
     scan_held: AtomicBool,
-    /// More follows after this stage that cannot be estimated yet.
-    more_follows: AtomicBool,
+    /// More parts follow, which cannot be estimated yet.
+    parts_follow: AtomicBool,
+    /// A deletion follows the copy.
+    deletes: AtomicBool,
     file_cost: Mutex<FileCost>,
     in_progress: Mutex<InProgress>,
     state: Mutex<OutlookState>,
@@ -87,8 +89,30 @@ struct OutlookState {
     estimator: Estimator,
     /// The estimated seconds of the last stage.
     finish: f64,
+    /// The seconds for an entry in the copy, if they were measured.
+    per_entry: Option<f64>,
+    /// The extraneous entries that are found so far.
+    extra: u64,
     removals: Option<DeletionProgress>,
     is_over: bool,
+}
+
+impl OutlookState {
+    /// The seconds for the deletions that are known. Until deletions were measured, one takes as long as an entry in the
+    /// copy.
+    fn deletion_seconds(&mut self, totals: &Totals, now: Now) -> Option<f64> {
+        let expected = |entries: u64| self.per_entry.map(|per_entry| entries as f64 * per_entry);
+        let Some(DeletionProgress { entries, since, removed }) = &mut self.removals else {
+            return expected(self.extra);
+        };
+        let (passed, done) = (now.at - *since, totals.removed.saturating_sub(entries.start));
+        removed.observe(passed, WorkAmount::new(done, 0));
+        let left = entries.end.saturating_sub(totals.removed);
+        match removed.speed(passed, 1.0) {
+            Some(speed) => Some(speed.seconds(WorkAmount::new(left, 0))),
+            None => expected(left),
+        }
+    }
 }
 
 struct DeletionProgress {
@@ -149,15 +173,22 @@ impl Outlook {
     pub(crate) fn set_phase(&self, phase: Phase, at: f64) {
         let mut state = self.state.lock();
         (state.phase, state.since, state.is_over) = (phase, at, false);
+        (state.extra, state.removals) = (0, None);
     }
 
     pub(crate) fn phase(&self) -> Phase {
         self.state.lock().phase
     }
 
-    /// Whether more follows that cannot be estimated yet.
-    pub(crate) fn set_more_follows(&self, more: bool) {
-        self.more_follows.store(more, Ordering::Relaxed);
+    /// Whether more parts follow this one, and whether a deletion follows its copy. Neither can be estimated yet.
+    pub(crate) fn set_more_follows(&self, parts: bool, deletion: bool) {
+        self.parts_follow.store(parts, Ordering::Relaxed);
+        self.deletes.store(deletion, Ordering::Relaxed);
+    }
+
+    /// Counts extraneous entries that are found and will be deleted.
+    pub(crate) fn count_extra(&self, entries: usize) {
+        self.state.lock().extra += entries as u64;
     }
 
     /// From this second on, these entries are deleted, by their numbers.
@@ -185,24 +216,24 @@ impl Outlook {
             return Eta { seconds: Some(0.0), ..Eta::default() };
         }
         let passed = (now.at - state.since).max(0.0);
-        let more = self.more_follows.load(Ordering::Relaxed);
+        let more = self.parts_follow.load(Ordering::Relaxed);
         let (seconds, more) = match state.phase {
             Phase::Copy | Phase::Link => {
                 let file_cost = self.file_cost.lock();
                 let standing = self.standing(totals, now, &file_cost);
                 state.estimator.observe(&standing);
                 state.finish = state.estimator.seconds_to_finish(&standing, &file_cost);
+                state.per_entry = state.estimator.seconds_per_entry(&file_cost);
                 let seconds = state.estimator.seconds_left(&standing, &file_cost);
+                let more = more || self.deletes.load(Ordering::Relaxed);
                 (seconds.map(|seconds| seconds + state.finish), more)
             }
             Phase::Delete => {
-                let left = state.removals.as_mut().map(|DeletionProgress { entries, since, removed }| {
-                    let done = totals.removed.saturating_sub(entries.start);
-                    removed.observe(now.at - *since, WorkAmount::new(done, 0));
-                    let left = WorkAmount::new(entries.end.saturating_sub(totals.removed), 0);
-                    removed.speed(now.at - *since, 1.0).map(|speed| speed.seconds(left))
-                });
-                (left.flatten().map(|seconds| seconds + state.finish), more)
+                let is_listing = state.removals.is_none();
+                (
+                    state.deletion_seconds(totals, now).map(|seconds| seconds + state.finish),
+                    more || is_listing,
+                )
             }
             Phase::Finish => (Some(state.finish - passed), true),
         };
@@ -211,16 +242,7 @@ impl Outlook {
 
     fn standing(&self, totals: &Totals, now: Now, file_cost: &FileCost) -> Standing {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let settled = [
-            totals.copied,
-            totals.made,
-            totals.linked,
-            totals.updated,
-            totals.same,
-            totals.left,
-            totals.failed,
-        ];
-        let compared = settled.iter().sum::<u64>() + now.open;
+        let compared = totals.settled() + now.open;
         let needed = WorkAmount::new(get(&self.needed_files), get(&self.needed_bytes));
         let sent = totals.sent_bytes + totals.matched_bytes;
         let done = if now.open == 0 {
@@ -297,7 +319,7 @@ mod tests {
         assert_eq!(outlook.eta(&totals(4900, 4900), now).seconds, None, "the scan may find more");
         now.scan_done = true;
         assert!(!outlook.eta(&totals(10_000, 4900), now).is_lower_bound);
-        outlook.set_more_follows(true);
+        outlook.set_more_follows(false, true);
         assert!(outlook.eta(&totals(10_000, 4900), now).is_lower_bound, "a deletion follows");
     }
 
@@ -343,6 +365,24 @@ mod tests {
         outlook.set_removes_directories(32.0);
         let left = run(10, 1);
         assert!((750.0..820.0).contains(&left), "directories take longer: {left}");
+    }
+
+    #[test]
+    fn a_deletion_takes_as_long_as_a_copy_until_it_is_measured() {
+        let outlook = Outlook::default();
+        let mut now = Now { scan_done: true, ..Now::default() };
+        for second in 1..=10 {
+            now.at = f64::from(second);
+            outlook.eta(&totals(100, second as u64 * 10), now);
+        }
+        outlook.set_phase(Phase::Delete, now.at);
+        outlook.count_extra(100);
+        outlook.count_extra(200);
+        let listing = outlook.eta(&totals(100, 100), now);
+        assert!(listing.is_lower_bound && (28.0..32.0).contains(&listing.seconds.unwrap()), "{listing:?}");
+        outlook.set_removals(0..500, now.at);
+        let known = outlook.eta(&totals(100, 100), now);
+        assert!(!known.is_lower_bound && (47.0..53.0).contains(&known.seconds.unwrap()), "{known:?}");
     }
 
     #[test]

@@ -128,12 +128,16 @@ impl Estimator {
         Some(compare_seconds + copy_seconds)
     }
 
-    /// The seconds for the metadata of directories, after all else.
-    pub(crate) fn seconds_to_finish(&self, standing: &Standing, file_cost: &FileCost) -> f64 {
+    /// The seconds for an entry without content; `None` if they are not measured.
+    pub(crate) fn seconds_per_entry(&self, file_cost: &FileCost) -> Option<f64> {
         let comparing = self.comparing.speed(self.comparing_seconds, 1.0);
         let copying = self.copying.speed(self.copying_seconds, file_cost.bytes());
-        let per_entry = [comparing, copying].into_iter().flatten().map(|speed| speed.per_file);
-        standing.directories * per_entry.fold(0.0, f64::max) * DIRECTORY
+        [comparing, copying].into_iter().flatten().map(|speed| speed.per_file).reduce(f64::max)
+    }
+
+    /// The seconds for the metadata of directories, after all else.
+    pub(crate) fn seconds_to_finish(&self, standing: &Standing, file_cost: &FileCost) -> f64 {
+        standing.directories * self.seconds_per_entry(file_cost).unwrap_or(0.0) * DIRECTORY
     }
 }
 
