@@ -217,6 +217,7 @@ impl Outlook {
         }
         let passed = (now.at - state.since).max(0.0);
         let more = self.parts_follow.load(Ordering::Relaxed);
+        let is_listing = state.phase == Phase::Delete && state.removals.is_none();
         let (seconds, more) = match state.phase {
             Phase::Copy | Phase::Link => {
                 let file_cost = self.file_cost.lock();
@@ -228,16 +229,15 @@ impl Outlook {
                 let more = more || self.deletes.load(Ordering::Relaxed);
                 (seconds.map(|seconds| seconds + state.finish), more)
             }
-            Phase::Delete => {
-                let is_listing = state.removals.is_none();
-                (
-                    state.deletion_seconds(totals, now).map(|seconds| seconds + state.finish),
-                    more || is_listing,
-                )
-            }
+            Phase::Delete => (
+                state.deletion_seconds(totals, now).map(|seconds| seconds + state.finish),
+                more || is_listing,
+            ),
             Phase::Finish => (Some(state.finish - passed), true),
         };
-        Eta::new(seconds, more, now.at, now.scan_done, now.expected)
+        // The listing is a scan too: a few entries that it has found tell nothing.
+        let expected = now.expected.filter(|_| !is_listing);
+        Eta::new(seconds, more, now.at, now.scan_done && !is_listing, expected)
     }
 
     fn standing(&self, totals: &Totals, now: Now, file_cost: &FileCost) -> Standing {
@@ -376,8 +376,9 @@ mod tests {
             outlook.eta(&totals(100, second as u64 * 10), now);
         }
         outlook.set_phase(Phase::Delete, now.at);
-        outlook.count_extra(100);
-        outlook.count_extra(200);
+        outlook.count_extra(1);
+        assert_eq!(outlook.eta(&totals(100, 100), now).seconds, None, "one of many");
+        outlook.count_extra(299);
         let listing = outlook.eta(&totals(100, 100), now);
         assert!(listing.is_lower_bound && (28.0..32.0).contains(&listing.seconds.unwrap()), "{listing:?}");
         outlook.set_removals(0..500, now.at);
