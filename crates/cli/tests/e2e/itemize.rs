@@ -27,7 +27,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
     ]);
     all.extend(cases![
         entries_in_json_have_their_reasons,
-        quiet_and_itemized_exclude_each_other,
+        the_last_of_quiet_and_itemized_counts,
         a_private_key_behind_the_option_is_refused
     ]);
     all
@@ -284,10 +284,20 @@ fn entries_in_json_have_their_reasons() {
     }
 }
 
-fn quiet_and_itemized_exclude_each_other() {
+fn the_last_of_quiet_and_itemized_counts() {
     let scene = Scene::new();
-    let run = scene.haul("copy").args(["-q", "-i", "a", "b"]).finish();
-    assert_eq!(run.code(), Some(2), "{run}");
+    let source = scene.tree("src");
+    source.text("a", "content");
+    for (options, printed) in [(["-i", "-q"], ""), (["-q", "-i"], ">f+++++++++ a\n")] {
+        let run = scene.haul("copy").args(options).arg(slash(source.path())).arg(scene.tree("to").path());
+        let run = run.finish().expect_success();
+        assert_eq!(
+            run.out().replace(".d..t...... ./\n", "").replace("cd+++++++++ ./\n", ""),
+            printed,
+            "{run}"
+        );
+        fs::remove_file(scene.join("to/a")).unwrap();
+    }
 }
 
 /// scp has `-i KEY`: the key must not be taken for a source.
