@@ -40,7 +40,9 @@ pub(super) fn find_stream(client: &Arc<Client>, place: &ObjectPlace) -> Result<S
     }
     let chunks = match ChunkObjects::find(client, key) {
         // Who may read an object need not be allowed to list others.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(missing),
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound) => {
+            return Err(missing);
+        }
         found => found?,
     };
     if let Some(chunks) = chunks {
