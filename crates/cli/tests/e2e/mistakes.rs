@@ -208,7 +208,7 @@ fn a_destination_in_the_place_of_a_source_gets_the_option() {
     let scene = Scene::new();
     let source = scene.tree("src");
     source.file("file", 10);
-    let second = scene.remote(&scene.join("second"));
+    let second = scene.remote(scene.join("second"));
     let run = scene.haul_ssh("copy").arg(source.path()).arg(second).arg(scene.join("third"));
     let run = run.finish().expect_code(1);
     assert!(run.err().contains("to copy ") && run.err().contains("use --all-destinations"), "{run}");

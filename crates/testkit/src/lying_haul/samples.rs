@@ -78,10 +78,7 @@ fn responses() -> Vec<Response> {
         }
         Response::Probe(_) => vec![Response::Produced],
         Response::Produced => vec![Response::OwnerIds(vec![Some(5), None])],
-        Response::OwnerIds(_) => {
-            let both = Sha256 { sha256: [8; 32], blake3: Digest([9; 32]) };
-            vec![Response::Sha256(vec![Ok(both), Err(error(Retry::Never))])]
-        }
+        Response::OwnerIds(_) => vec![digests()],
         Response::Sha256(_) => vec![Response::Said(Said { text: b"one\n".to_vec(), ended: true })],
         Response::Said(_) => vec![page_report()],
         Response::PageReport(_) => vec![Response::Hashed(Some(u64::MAX))],
@@ -95,6 +92,11 @@ fn responses() -> Vec<Response> {
         }
         all.extend(more);
     }
+}
+
+fn digests() -> Response {
+    let both = Sha256 { sha256: [8; 32], blake3: Digest([9; 32]) };
+    Response::Sha256(vec![Ok(both), Err(error(Retry::Never))])
 }
 
 fn page_report() -> Response {
