@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::dataset::{
     DB, DB_QUICK, DEEP, DEEP_QUICK, Dataset, GIBIBYTE, HUNDRED_THOUSAND, IMAGE, IMAGE_QUICK, LOG, LOG_QUICK,
     MANY, MANY_QUICK, MILLION, MILLION_QUICK, MIXED, MIXED_QUICK, NOISE_FILE, NOISE_FILE_QUICK, ONE_DIR,
-    SMALL, SMALL_QUICK, STREAM, STREAM_QUICK, TABLE, TABLE_QUICK, TEN_THOUSAND, WIDE, WIDE_QUICK,
+    SCHEMA, SMALL, SMALL_QUICK, STREAM, STREAM_QUICK, TABLE, TABLE_QUICK, TEN_THOUSAND, WIDE, WIDE_QUICK,
 };
 use crate::link::LinkSpec;
 use crate::tool_sets::{CLIENTS, LOCAL, MOUNTED, PACKING, PIPES, REMOTE, SHARES, UNPACKERS};
@@ -307,7 +307,9 @@ pub(crate) static CASES: &[BenchCase] = &[
     BenchCase { name: "get-lan", about: "the same out of it, to a pipe", link: gbit(40, 0), ..GET },
     BenchCase {
         name: "unpack5g",
-        about: "a database directory as xbstream out of an object store, over a long and fast line",
+        about: "a database of 2 GB as xbstream out of an object store, over a long and fast line",
+        data: &SCHEMA,
+        quick: &TABLE_QUICK,
         route: DataDirection::Pull,
         link: gbit(5, 60),
         far: Far::Stream,

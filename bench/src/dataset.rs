@@ -104,6 +104,14 @@ pub(crate) const DB_QUICK: Dataset = Dataset {
         group("tables", 20, 10, (4 * KB, 128 * KB), FileContent::Pages),
     ],
 };
+/// A database of 2 GB whose files are one directory deep: mbstream makes no more.
+pub(crate) const SCHEMA: Dataset = Dataset {
+    name: "schema",
+    groups: &[
+        group("shop", 20, 0, (95 * MB, 95 * MB), FileContent::Pages),
+        group("crm", 1000, 0, (4 * KB, 128 * KB), FileContent::Pages),
+    ],
+};
 /// One large file beside many small ones.
 pub(crate) const MIXED: Dataset = Dataset {
     name: "mixed",
