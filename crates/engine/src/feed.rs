@@ -13,12 +13,8 @@ use crate::run::Run;
 use crate::scan::has_root;
 use crate::scan_budget;
 
-/// The number of entries in one request: at first few, so that the first content is sent early. A request of many takes
-/// seconds at a slow end, and the workers have nothing to do until it is answered.
-const FIRST_PER_REQUEST: usize = 512;
+/// The number of entries in one request.
 const PER_REQUEST: usize = 4096;
-/// Later it has at most this part of the entries that were compared before.
-const GROWTH: u64 = 4;
 /// The weight of the entries that are taken from the scan at once, in bytes.
 const MAX_WEIGHT: usize = 2 * 1024 * 1024;
 
@@ -34,15 +30,14 @@ struct ScannedEntries {
 /// Offers entries until the scan has ended.
 pub(crate) fn feed(run: &Run<'_>, found: &Receiver<ScanBatch>) {
     while let Ok(batch) = found.recv() {
-        let most = per_request(run.meter.totals().settled() + run.open.count());
-        let (batches, weight) = take_more(batch, found, most);
+        let (batches, weight) = take_more(batch, found);
         let has_root = batches.iter().any(has_root);
         let mut scanned = ScannedEntries::default();
         for batch in batches {
             take_batch(run, batch, &mut scanned);
         }
-        in_chunks(run, &scanned.current, most, offer);
-        in_chunks(run, &scanned.from_index, most, offer_from_index);
+        in_chunks(run, &scanned.current, offer);
+        in_chunks(run, &scanned.from_index, offer_from_index);
         if has_root {
             run.root_answered();
         }
@@ -50,19 +45,14 @@ pub(crate) fn feed(run: &Run<'_>, found: &Receiver<ScanBatch>) {
     }
 }
 
-/// The most entries in a request, after so many entries were compared.
-fn per_request(compared: u64) -> usize {
-    usize::try_from(compared / GROWTH).unwrap_or(PER_REQUEST).clamp(FIRST_PER_REQUEST, PER_REQUEST)
-}
-
 /// Takes more batches, as far as they have arrived and one request has space for them. Returns them with their weight.
-fn take_more(first: ScanBatch, found: &Receiver<ScanBatch>, most: usize) -> (Vec<ScanBatch>, usize) {
+fn take_more(first: ScanBatch, found: &Receiver<ScanBatch>) -> (Vec<ScanBatch>, usize) {
     let mut batches = vec![first];
     let (mut count, mut weight) = (0, 0);
     while let Some(last) = batches.last() {
         count += last.entries.len();
         weight += scan_budget::weight(last);
-        if count >= most || weight >= MAX_WEIGHT {
+        if count >= PER_REQUEST || weight >= MAX_WEIGHT {
             break;
         }
         let Ok(more) = found.try_recv() else { break };
@@ -93,26 +83,11 @@ fn take_batch(run: &Run<'_>, batch: ScanBatch, scanned: &mut ScannedEntries) {
 }
 
 /// Offers entries in requests of a bounded size.
-fn in_chunks(
-    run: &Run<'_>,
-    entries: &[Arc<Entry>],
-    most: usize,
-    offer: fn(&Run<'_>, Vec<Arc<Entry>>) -> Result<()>,
-) {
-    for entries in chunks(entries, most, |entry| entry.weight()) {
+fn in_chunks(run: &Run<'_>, entries: &[Arc<Entry>], offer: fn(&Run<'_>, Vec<Arc<Entry>>) -> Result<()>) {
+    for entries in chunks(entries, PER_REQUEST, |entry| entry.weight()) {
         if let Err(error) = offer(run, entries.to_vec()) {
             run.abort(error);
             break;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_requests_are_small() {
-        assert_eq!([0, 2048, 8000, 1 << 20, u64::MAX].map(per_request), [512, 512, 2000, 4096, 4096]);
     }
 }
