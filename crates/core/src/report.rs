@@ -67,14 +67,6 @@ pub struct Totals {
     pub resent: u64,
 }
 
-impl Totals {
-    /// The entries whose outcome is known.
-    #[must_use]
-    pub fn settled(&self) -> u64 {
-        self.copied + self.made + self.linked + self.updated + self.same + self.left + self.failed
-    }
-}
-
 /// An entry that failed, and its error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
@@ -149,6 +141,12 @@ impl Report {
 }
 
 impl Totals {
+    /// The entries whose outcome is known.
+    #[must_use]
+    pub fn settled(&self) -> u64 {
+        self.copied + self.made + self.linked + self.updated + self.same + self.left + self.failed
+    }
+
     /// Counts an up-to-date entry of `len` bytes. The peer claims the lengths, so their sum saturates.
     pub fn same(&mut self, len: u64) {
         self.same += 1;

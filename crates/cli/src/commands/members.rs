@@ -14,7 +14,6 @@ use haul_streams::unpack::{
 };
 
 use super::stored_stream::{StoredStream, find_stream};
-
 use crate::args::{ConnectionArgs, DecodeArgs, IndexStreamArgs, LsArgs, MemoryArgs, ReachArgs};
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
@@ -105,9 +104,7 @@ impl Opening {
         }
         Ok(OpenStream { stream, ends, client, key })
     }
-}
 
-impl Opening {
     /// Opens a stream in a store. Returns the client, and the key that its index is beside.
     ///
     /// # Errors

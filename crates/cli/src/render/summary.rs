@@ -143,14 +143,10 @@ impl Summary {
     /// Entries that the scan found but that are in no count of a finished run. This is a bug in haul, which must not
     /// count as success.
     pub(super) fn unaccounted(&self) -> u64 {
-        let Totals { found, copied, made, updated, same, left, linked, failed, .. } = self.report.totals;
+        let totals = &self.report.totals;
         let copies = matches!(self.command, SummaryCommand::Copy | SummaryCommand::Sync);
         let ended = copies && !self.report.interrupted && self.report.fatal.is_none();
-        if ended {
-            (found + self.report.kept).saturating_sub(copied + made + updated + same + left + linked + failed)
-        } else {
-            0
-        }
+        if ended { (totals.found + self.report.kept).saturating_sub(totals.settled()) } else { 0 }
     }
 
     /// Whether the run did anything before it ended.

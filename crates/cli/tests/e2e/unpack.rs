@@ -37,19 +37,19 @@ pub(crate) fn cases() -> Vec<TestCase> {
 const TABLES: &Tables = &[("middle", 30_000), ("small", 500)];
 
 /// Content that does not compress, of so many bytes.
-fn noise(path: &Path, len: u64) {
+pub(crate) fn noise(path: &Path, len: u64) {
     tool(Command::new("bash").args(["-c", &format!("head -c {len} /dev/urandom > '{}'", path.display())]));
 }
 
 /// The output of a script that runs in a directory.
-fn written(directory: &Path, script: &str) -> Vec<u8> {
+pub(crate) fn written(directory: &Path, script: &str) -> Vec<u8> {
     let ended = Command::new("bash").args(["-ec", script]).current_dir(directory).output().unwrap();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     ended.stdout
 }
 
 /// Both directories have the same files with the same content.
-fn assert_same_files(one: &Path, other: &Path) {
+pub(crate) fn assert_same_files(one: &Path, other: &Path) {
     tool(Command::new("diff").args(["-r", "--no-dereference"]).arg(one).arg(other));
 }
 

@@ -4,14 +4,13 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use haul_testkit::Need;
-use haul_testkit::needs::tool;
 
 use crate::databases::{MariaDbServer, Tables, fill};
 use crate::scene::summary;
 use crate::store::TestBucket;
+use crate::unpack::{assert_same_files, noise, written};
 use crate::{TestCase, cases};
 
 pub(crate) fn cases() -> Vec<TestCase> {
@@ -62,23 +61,13 @@ fn chunks(bucket: &TestBucket, name: &str, mut stream: &[u8]) -> PathBuf {
     dir
 }
 
-fn mbstream(dir: &Path, script: &str) -> Vec<u8> {
-    let ended = Command::new("bash").args(["-ec", script]).current_dir(dir).output().unwrap();
-    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
-    ended.stdout
-}
-
 fn extracted(bucket: &TestBucket, name: &str, stream: &[u8]) -> PathBuf {
     let dir = bucket.scene.join(name);
     fs::create_dir(&dir).unwrap();
     let file = bucket.scene.join(format!("{name}.xb"));
     fs::write(&file, stream).unwrap();
-    mbstream(&dir, &format!("mbstream -x < {}", file.display()));
+    written(&dir, &format!("mbstream -x < {}", file.display()));
     dir
-}
-
-fn assert_same_files(one: &Path, other: &Path) {
-    tool(Command::new("diff").args(["-r", "--no-dereference"]).arg(one).arg(other));
 }
 
 fn a_backup_of_xbcloud_is_unpacked_listed_and_read() {
@@ -94,7 +83,7 @@ fn a_backup_of_xbcloud_is_unpacked_listed_and_read() {
         data.display(),
         bucket.scene.join("target").display(),
     );
-    let stream = mbstream(bucket.scene.path(), &backup);
+    let stream = written(bucket.scene.path(), &backup);
     server.stop();
     let expected = extracted(&bucket, "expected", &stream);
     bucket.rclone_copy(true, &chunks(&bucket, "db1", &stream), "db1/full");
@@ -139,10 +128,9 @@ fn a_damaged_backup_of_xbcloud_is_refused() {
     let source = bucket.scene.join("source");
     fs::create_dir_all(source.join("shop")).unwrap();
     for (name, len) in [("shop/orders.ibd", 25_000_000), ("ibdata1", 11_000_000), ("xtrabackup_info", 500)] {
-        let noise = format!("head -c {len} /dev/urandom > '{}'", source.join(name).display());
-        tool(Command::new("bash").args(["-c", &noise]));
+        noise(&source.join(name), len);
     }
-    let stream = mbstream(&source, "mbstream -c shop/orders.ibd ibdata1 xtrabackup_info");
+    let stream = written(&source, "mbstream -c shop/orders.ibd ibdata1 xtrabackup_info");
     type Damage = fn(&Path);
     let damages: [(&str, Damage, i32, &str); 4] = [
         (
@@ -212,10 +200,9 @@ fn several_streams_are_unpacked_into_one_directory() {
     let source = bucket.scene.join("source");
     fs::create_dir(&source).unwrap();
     for name in ["a", "b", "c"] {
-        let noise = format!("head -c 12000000 /dev/urandom > '{}'", source.join(name).display());
-        tool(Command::new("bash").args(["-c", &noise]));
+        noise(&source.join(name), 12_000_000);
     }
-    let streams = [mbstream(&source, "mbstream -c a"), mbstream(&source, "mbstream -c b c")];
+    let streams = [written(&source, "mbstream -c a"), written(&source, "mbstream -c b c")];
     for (number, stream) in streams.iter().enumerate() {
         let at = bucket.at(&format!("db1/thread_{number}"));
         let _ = bucket.haul("put").arg(at).input(stream.clone()).finish().expect_success();
