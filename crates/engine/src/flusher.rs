@@ -52,7 +52,7 @@ pub(crate) fn run_flusher(run: &Run<'_>, rechecks: &Receiver<SecondOffer>) {
 /// Offers the file once more. If `ready` or the offer is an error, the file fails.
 fn recheck(run: &Run<'_>, path: &RelPath, ready: Result<()>) {
     if let Err(error) = ready.and_then(|()| offer_current(run, path)) {
-        run.meter.fail(path, error);
+        run.report_failure(path, error);
     }
     run.open.remove();
 }

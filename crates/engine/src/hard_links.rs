@@ -4,6 +4,7 @@
 use haul_core::sync::Mutex;
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use haul_core::{Entry, Error, HardLink, Links, RelPath, Result};
@@ -17,8 +18,10 @@ pub(crate) struct HardLinks {
     /// By device and inode: the first name, and the number of names found.
     first: Mutex<HashMap<(u64, u64), (RelPath, u32)>>,
     further: Mutex<Spool<HardLink>>,
-    /// First names that the destination has left as they are: they may be other files there.
-    left: Mutex<HashSet<RelPath>>,
+    /// First names that the destination has left as they are, and those that failed: they may be other files there.
+    /// Hashes, because any number of files may fail. Two names with one hash cost a copy in place of a link.
+    unusable: Mutex<HashSet<u64>>,
+    hasher: RandomState,
     /// Further names of these.
     alone: Mutex<Spool<Entry>>,
 }
@@ -68,19 +71,17 @@ impl HardLinks {
         self.further.lock().push(link).map_err(|e| list_error(&e))
     }
 
-    /// The destination has left this entry as it is, so no name becomes a link to it.
-    pub(crate) fn leave(&self, entry: &Entry) {
-        if entry.nlink > 1 && !entry.is_dir() {
-            self.left.lock().insert(entry.path.clone());
-        }
+    /// The destination has left this path as it is, or its copy failed: no name becomes a link to it.
+    pub(crate) fn refuse_links_to(&self, path: &RelPath) {
+        self.unusable.lock().insert(self.hasher.hash_one(path));
     }
 
-    /// Keeps the entry of a link to a name that the destination has left as it is. `false` if it is another link.
+    /// Keeps the entry of a link to a name that takes no links. `false` if it is another link.
     ///
     /// # Errors
     /// `Io` if the list of links cannot be written.
     pub(crate) fn keep_alone(&self, link: &HardLink) -> Result<bool> {
-        if !self.left.lock().contains(&link.to) {
+        if !self.unusable.lock().contains(&self.hasher.hash_one(&link.to)) {
             return Ok(false);
         }
         self.alone.lock().push(&link.entry).map_err(|e| list_error(&e))?;

@@ -20,10 +20,20 @@ impl<'a> Hashing<'a> {
 
     /// Calls `hash`, which asks the ends for the digests of files of `bytes` bytes.
     pub(crate) fn count<T>(&self, bytes: u64, hash: impl FnOnce() -> T) -> T {
-        self.begun.fetch_add(bytes, Ordering::Relaxed);
+        self.begin(bytes);
         let digests = hash();
-        self.ended.fetch_add(bytes, Ordering::Relaxed);
+        self.end(bytes);
         digests
+    }
+
+    /// A request for the digests of files of `bytes` bytes begins.
+    pub(crate) fn begin(&self, bytes: u64) {
+        self.begun.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// It has ended.
+    pub(crate) fn end(&self, bytes: u64) {
+        self.ended.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// The bytes that are hashed in the requests that have not ended. The slowest end counts, as all have to be done.

@@ -101,7 +101,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
             } else if run.open.remove_large(&path) {
                 let cause = "all of it was sent, and the destination does not say that it is there";
                 let error = Error::new(ErrorKind::Io, Side::Destination, "commit", cause).on(path.as_bytes());
-                run.meter.fail(&path, error);
+                run.report_failure(&path, error);
                 run.open.remove();
             }
         }

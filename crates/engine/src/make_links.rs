@@ -13,8 +13,8 @@ use crate::run::Run;
 /// The number of links in one request to the sink.
 const PER_REQUEST: usize = 2048;
 
-/// Makes all links, in passes that `pass` makes: names of a file whose first name the destination has left as it is are
-/// copied on their own, and the first of them is a first name then.
+/// Makes all links, in passes that `pass` makes: names of a file whose first name failed, or stays as it is at the
+/// destination, are copied on their own, and the first of them is a first name then.
 pub(crate) fn make_all_links<'a>(run: &Run<'_>, workers: usize, pass: &dyn Fn() -> Run<'a>) {
     with_progress(run, || make_links(run));
     let mut alone = run.links.take_alone();

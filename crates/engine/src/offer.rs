@@ -59,9 +59,9 @@ pub(crate) fn offer_from_index(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Resul
             Ok(None) => {
                 let cause = "it went away while it was compared";
                 let error = Error::new(ErrorKind::SourceChanged, Side::Source, "copy", cause);
-                run.meter.fail(&indexed.path, error.on(indexed.path.as_bytes()));
+                run.report_failure(&indexed.path, error.on(indexed.path.as_bytes()));
             }
-            Err(error) => run.meter.fail(&indexed.path, error),
+            Err(error) => run.report_failure(&indexed.path, error),
         }
     }
     offer(run, current)
@@ -109,12 +109,14 @@ pub(crate) fn offer(run: &Run<'_>, entries: Vec<Arc<Entry>>) -> Result<()> {
 /// The error of the root, if no entry below it can be created either.
 fn failure_of_root(run: &Run<'_>, offers: &[Offer], answers: &[Result<Answer>]) -> Option<Error> {
     let root = offers.iter().position(|offer| offer.entry.path.is_root()).filter(|_| run.is_only)?;
-    let error = answers.get(root)?.as_ref().err()?;
-    let is_final = matches!(
-        error.kind(),
-        ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::Io | ErrorKind::Usage
-    );
-    is_final.then(|| error.clone())
+    answers.get(root)?.as_ref().err().filter(|error| no_entry_fits_below(error)).cloned()
+}
+
+/// Whether a root with this error cannot be created, so that no entry below it can.
+#[must_use]
+pub fn no_entry_fits_below(error: &Error) -> bool {
+    use ErrorKind::{Io, NotFound, PermissionDenied, Usage};
+    matches!(error.kind(), NotFound | PermissionDenied | Io | Usage)
 }
 
 fn without_digest(entries: Vec<Arc<Entry>>) -> Vec<Offer> {
@@ -139,7 +141,7 @@ fn compare_digests(run: &Run<'_>, undecided: Vec<Offer>) -> Result<Vec<Needed>> 
         match digest {
             Ok(digest) => offers.push(Offer { digest: Some(digest), ..offer }),
             Err(error) if run.defer(&offer.entry, &error) => {}
-            Err(error) => run.meter.fail(&offer.entry.path, error),
+            Err(error) => run.report_failure(&offer.entry.path, error),
         }
     }
     let answers = ask(run, run.sink, &offers)?;
@@ -223,8 +225,8 @@ fn settle(run: &Run<'_>, offer: &Offer, answer: Result<Answer>) {
     match &answer {
         Ok(Answer::Same | Answer::Updated(_)) => run.confirm(entry, ConfirmedBy::Compared),
         Ok(Answer::Made(_)) => run.confirm(entry, ConfirmedBy::Sent),
-        Ok(Answer::Left(_)) => run.links.leave(entry),
-        Ok(Answer::Need { .. }) | Err(_) => {}
+        Ok(Answer::Left(_)) if entry.nlink > 1 && !entry.is_dir() => run.links.refuse_links_to(&entry.path),
+        Ok(Answer::Left(_) | Answer::Need { .. }) | Err(_) => {}
     }
     let mut totals = run.meter.totals();
     let (action, changes) = match answer {

@@ -202,6 +202,7 @@ impl<'a> Run<'a> {
 
     /// Counts and reports a failed entry, once the root is answered.
     pub(crate) fn report_failure(&self, path: &RelPath, error: Error) {
+        self.links.refuse_links_to(path);
         if let Some(error) = self.root_gate.keep(path, error) {
             self.meter.fail(path, error);
         }
@@ -257,20 +258,20 @@ impl<'a> Run<'a> {
     pub(crate) fn admit(&self, entry: Entry) -> Option<Entry> {
         let entry = self.trusted(entry)?;
         let path = entry.path.clone();
-        self.changer.change(entry).map_err(|error| self.meter.fail(&path, error)).ok()
+        self.changer.change(entry).map_err(|error| self.report_failure(&path, error)).ok()
     }
 
     fn trusted(&self, entry: Entry) -> Option<Entry> {
         if let Err(why) = entry.check() {
             let error = Error::new(ErrorKind::Unsupported, Side::Source, "copy", why);
-            self.meter.fail(&entry.path, error.on(entry.path.as_bytes()));
+            self.report_failure(&entry.path, error.on(entry.path.as_bytes()));
             return None;
         }
         if self.backups.as_ref().is_some_and(|names| names.hold(&entry.path)) {
             let cause = "its name belongs to the backups of the destination";
             let error = Error::new(ErrorKind::Unsupported, Side::Source, "copy", cause);
             let hint = "choose another --suffix or --backup-dir, or exclude it";
-            self.meter.fail(&entry.path, error.on(entry.path.as_bytes()).with_hint(hint));
+            self.report_failure(&entry.path, error.on(entry.path.as_bytes()).with_hint(hint));
             return None;
         }
         let (path, len) = (entry.path.clone(), entry.len);

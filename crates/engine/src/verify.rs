@@ -1,11 +1,11 @@
-//! Compares two ends, or one end and a manifest: content by digest.
+//! Compares two ends: content by digest.
 
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 use haul_core::{
-    Changes, Digest, Entry, EntryKind, Error, ErrorKind, FinishReport, Links, RelPath, Report, Reporter,
-    Result, ScanOptions, Side, Sink, Source,
+    Changes, Digest, Entry, EntryKind, Error, FinishReport, Links, RelPath, Report, Reporter, Result,
+    ScanOptions, Side, Sink, Source,
 };
 use haul_spool::Spool;
 
@@ -13,9 +13,8 @@ use crate::answers::one_each;
 use crate::cancel::Cancel;
 use crate::changes::MetadataChanges;
 use crate::expected::ExpectedEntries;
-use crate::hash::{Algorithm, HashLine};
 use crate::hashing::Hashing;
-use crate::inspect::{Inspection, reading};
+use crate::inspect::Inspection;
 use crate::listed::ListedEntries;
 use crate::metadata_comparer::{EntryPair, MetadataComparer};
 use crate::meter::{Meter, Silent};
@@ -23,9 +22,6 @@ use crate::options::Paths;
 use crate::page_report::report_pages;
 use crate::path_list::{PathList, common_dirs};
 use crate::trust::Trust;
-
-/// The number of lines of a manifest in one request.
-const PER_REQUEST: usize = 256;
 
 /// How two ends are compared.
 #[derive(Default)]
@@ -312,7 +308,7 @@ fn kind(kind: &EntryKind) -> &'static str {
 ///
 /// # Errors
 /// `Protocol` if not.
-fn same_length<T>(answers: Vec<T>, len: usize) -> Result<Vec<T>> {
+pub(crate) fn same_length<T>(answers: Vec<T>, len: usize) -> Result<Vec<T>> {
     one_each(answers, len, Side::Wire, "compare")
 }
 
@@ -356,70 +352,4 @@ fn find_extra(
     if let Some(error) = own_meter.fatal() {
         meter.abort(of_destination(error));
     }
-}
-
-/// Compares the files that a manifest names with `destination`. Calls `found` for each difference.
-pub fn check_manifest(
-    lines: &mut dyn Iterator<Item = Result<HashLine>>,
-    destination: &dyn Source,
-    algorithm: Algorithm,
-    found: &mut dyn FnMut(VerifyDifference),
-    reporter: &dyn Reporter,
-    cancel: &Cancel,
-) -> Report {
-    let meter = Meter::new(reporter);
-    while !cancel.is_cancelled() && meter.fatal().is_none() {
-        let Some(wanted) = next_lines(lines, &meter) else { break };
-        if wanted.is_empty() {
-            continue;
-        }
-        if let Err(error) = check_lines(wanted, destination, algorithm, found, &meter) {
-            meter.abort(error);
-            break;
-        }
-        meter.progress_of_reading(&reading(destination.streams()), 0);
-    }
-    let pages = report_pages(&meter, [destination.page_report(), Ok(None)]);
-    Report { pages, ..Inspection::report(&meter, cancel) }
-}
-
-/// The next lines of a manifest, without those that cannot be read; `None` at the end.
-fn next_lines(lines: &mut dyn Iterator<Item = Result<HashLine>>, meter: &Meter<'_>) -> Option<Vec<HashLine>> {
-    let mut good = Vec::new();
-    let mut count = 0;
-    for line in lines.take(PER_REQUEST) {
-        count += 1;
-        match line {
-            Ok(line) => good.push(line),
-            Err(error) => meter.fail(&RelPath::root(), error),
-        }
-    }
-    meter.totals().found += count;
-    (count > 0).then_some(good)
-}
-
-fn check_lines(
-    wanted: Vec<HashLine>,
-    destination: &dyn Source,
-    algorithm: Algorithm,
-    found: &mut dyn FnMut(VerifyDifference),
-    meter: &Meter<'_>,
-) -> Result<()> {
-    let paths: Vec<RelPath> = wanted.iter().map(|line| line.path.clone()).collect();
-    let digests: Vec<Result<Digest>> = same_length(algorithm.digests(destination, &paths)?, paths.len())?;
-    for (HashLine { path, digest: wanted }, digest) in wanted.into_iter().zip(digests) {
-        match digest {
-            Ok(digest) if digest == wanted => meter.totals().same += 1,
-            Ok(digest) => {
-                meter.count_corrupt();
-                found(VerifyDifference::Differs(path, format!("digest {digest} instead of {wanted}")));
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                meter.count_corrupt();
-                found(VerifyDifference::Missing(path));
-            }
-            Err(error) => meter.fail(&path, error),
-        }
-    }
-    Ok(())
 }

@@ -306,7 +306,7 @@ impl Summary {
         let totals = &self.report.totals;
         let time = duration(self.report.seconds);
         let mut equal = format!("equal: {} of {}", number(totals.same), entries(totals.found));
-        // A manifest has no lengths.
+        // The lengths of the files of a manifest are not always known.
         if totals.same_bytes > 0 || totals.same == 0 {
             let _ = write!(equal, ", {}", bytes(totals.same_bytes));
         }

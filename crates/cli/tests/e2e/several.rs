@@ -84,6 +84,12 @@ fn a_destination_that_fails_is_named_and_the_others_get_everything() {
     assert_same_tree(&from, &one);
     assert_same_tree(&from, &two);
     assert!(run.err().contains("no-such-host.invalid") && run.err().contains("go on"), "{run}");
+    // A directory that cannot be created.
+    let five = scene.join("five");
+    let run = scene.haul("copy").args(["--all-destinations", &from_slash, "/proc/x"]).arg(&five);
+    let run = run.finish().expect_code(1);
+    assert_same_tree(&from, &five);
+    assert!(run.err().contains("failed to make `/proc/x`") && run.err().contains("go on"), "{run}");
     // None is left.
     let run = scene.haul("copy").args(["--all-destinations", &from_slash, "no-such-host.invalid:/x"]);
     let run = run.arg("no-such-host.invalid:/y").finish().expect_code(4);

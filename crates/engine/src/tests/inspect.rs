@@ -138,6 +138,12 @@ fn the_bytes_of_a_file_count_as_both_ends_hash_them() {
     let events = Events::default();
     let _ = hash(&first, &options, Algorithm::Blake3, &mut line, &events, &Cancel::default());
     assert!(events.checked.lock().contains(&700));
+    let line = Ok(HashLine { path: path("f"), digest: digest(0) });
+    let (events, mut lines, mut found) = (Events::default(), [line].into_iter(), |_| ());
+    let cancel = Cancel::default();
+    let report = check_manifest(&mut lines, &first, Algorithm::Blake3, &mut found, &events, &cancel);
+    assert_eq!((report.totals.found_bytes, report.totals.same_bytes), (1000, 1000));
+    assert!(events.checked.lock().contains(&700), "{:?}", events.checked.lock());
 }
 
 #[test]

@@ -45,12 +45,18 @@ fn a_second_run_links_nothing() {
 }
 
 #[test]
-fn links_to_a_file_that_failed_fail() {
-    let mut setup = Setup::new(names(&["a", "b", "c"], 3), []);
-    setup.faults.plan(EndCall::Write, "a", 1, &error(ErrorKind::Io, Retry::Never));
-    assert_eq!(setup.copy().failed, 3);
-    let not_found = |at: &str| (at.to_owned(), ErrorKind::NotFound);
-    assert_eq!(setup.failures()[1..], [not_found("b"), not_found("c")]);
+fn the_names_of_a_file_whose_first_name_failed_are_copied_without_it() {
+    // A link to the first name would be one to the older content.
+    for there in [vec![], vec![older(file("a", 10))]] {
+        let mut setup = Setup::new(names(&["a", "b", "c"], 3), there);
+        setup.faults.plan(EndCall::Write, "a", 1, &error(ErrorKind::Io, Retry::Never));
+        let totals = setup.copy();
+        assert_eq!((totals.failed, totals.copied, totals.linked), (1, 1, 1));
+        let names: Vec<(Action, String)> = [(Action::Copied, "b"), (Action::Linked, "c")]
+            .map(|(action, name)| (action, name.to_owned()))
+            .into();
+        assert_eq!(setup.actions(), names);
+    }
 }
 
 #[test]

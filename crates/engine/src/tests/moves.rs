@@ -135,11 +135,15 @@ fn names_of_a_file_go_only_if_the_file_is_there() {
     let mut setup = Setup::new(names(5), []);
     let (_, removed) = moved(&mut setup, options());
     assert_eq!((removed.totals.removed_at_source, left(&setup).len()), (3, 0));
-    // The link is there already, and the destination keeps old content under it.
-    let mut setup = Setup::new(names(5), names(5).map(|entry| content(entry, 8)));
-    setup.faults.plan(EndCall::Write, "a", 1, &error(ErrorKind::Io, Retry::Never));
-    let (_, removed) = moved(&mut setup, options());
-    assert_eq!((removed.totals.removed_at_source, left(&setup).len()), (0, 3));
+    // The links are there already, and the destination keeps old content under a name that fails.
+    for (fails, stay) in [(["a"].as_slice(), 1), (&["a", "b"], 2), (&["a", "b", "c"], 3)] {
+        let mut setup = Setup::new(names(5), names(5).map(|entry| content(entry, 8)));
+        for name in fails {
+            setup.faults.plan(EndCall::Write, name, 1, &error(ErrorKind::Io, Retry::Never));
+        }
+        let (_, removed) = moved(&mut setup, options());
+        assert_eq!((removed.totals.removed_at_source, left(&setup).len()), (3 - stay, stay as usize));
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use haul_core::{
     Offer, RelPath, Result, Retry, Side, Sink, SinkCaps, Traffic, WriteDone,
 };
 
-use haul_engine::one_each;
+use haul_engine::{no_entry_fits_below, one_each};
 
 use super::answers::join;
 use super::state::{EndState, FanOut, SharedFanOut};
@@ -140,6 +140,14 @@ impl Sink for FanOut {
         }
         let offer = |end, sink: &dyn Sink| {
             let answers = one_each(sink.offer(offers)?, offers.len(), Side::Destination, "compare")?;
+            // An end that cannot create the root takes no entry. The others go on.
+            let is_root = |offer: &Offer| offer.entry.path.is_root() && offer.entry.is_dir();
+            let root = offers.iter().zip(&answers).find(|(offer, _)| is_root(offer));
+            if let Some((_, Err(error))) = root
+                && no_entry_fits_below(error)
+            {
+                return Err(error.clone().with_retry(Retry::Never));
+            }
             self.shared.left.lock().note(end, offers, &answers);
             Ok(answers)
         };

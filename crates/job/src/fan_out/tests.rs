@@ -205,6 +205,8 @@ fn a_destination_that_is_lost_is_named_once_and_the_others_get_everything() {
         (Call::Write, Effect::FailEach(lost(ErrorKind::NoSpace)), ErrorKind::NoSpace),
         (Call::Write, Effect::FailEach(lost(ErrorKind::Unreachable)), ErrorKind::Unreachable),
         (Call::Offer, Effect::Fail(lost(ErrorKind::Unreachable)), ErrorKind::Unreachable),
+        // It cannot create the root.
+        (Call::Offer, Effect::FailEach(lost(ErrorKind::PermissionDenied)), ErrorKind::PermissionDenied),
         (Call::Finish, Effect::Fail(lost(ErrorKind::Io)), ErrorKind::Io),
     ];
     for (call, effect, kind) in faults {
