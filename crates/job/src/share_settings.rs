@@ -11,4 +11,6 @@ pub struct ShareSettings {
     pub encrypt: bool,
     /// Whether characters that SMB has no place for in names are replaced as mount.cifs(8) replaces them.
     pub map_names: bool,
+    /// Whether security descriptors are read and set.
+    pub acls: bool,
 }

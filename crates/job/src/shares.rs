@@ -53,6 +53,7 @@ pub(crate) fn open(
         credentials,
         encrypt: settings.encrypt,
         map_names: settings.map_names,
+        acls: settings.acls,
         timeout: Duration::from_secs(config.peer.ssh.timeout.max(2).into()),
     };
     let limits = Limits { streams: config.peer.streams, iops: config.peer.iops };

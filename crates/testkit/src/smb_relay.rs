@@ -40,7 +40,18 @@ impl SmbRelay {
     /// `words` in the frames of the client.
     #[must_use]
     pub fn start(port: u16, flips: Option<(Flow, usize)>, words: &str) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), port, flips, words)
+    }
+
+    /// A relay for a client that knows no other port than that of SMB: at an address of its own, which starts with 127.
+    #[must_use]
+    pub fn at_usual_port(port: u16) -> Self {
+        let [high, low] = port.to_be_bytes();
+        Self::start_at(SocketAddr::from((Ipv4Addr::new(127, 77, high, low), 445)), port, None, "")
+    }
+
+    fn start_at(at: SocketAddr, port: u16, flips: Option<(Flow, usize)>, words: &str) -> Self {
+        let listener = TcpListener::bind(at).unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(SharedRelay { flips, words: words.into(), ..SharedRelay::default() });
         let all = Arc::clone(&shared);
@@ -62,6 +73,12 @@ impl SmbRelay {
             }
         });
         Self { address, shared }
+    }
+
+    /// The address without the port.
+    #[must_use]
+    pub fn host(&self) -> String {
+        self.address.ip().to_string()
     }
 
     /// The port at 127.0.0.1.

@@ -18,6 +18,13 @@ pub(crate) struct ShareArgs {
     /// Without it, everything is signed, and encrypted if the server demands it.
     #[arg(long, help_heading = "SMB shares")]
     pub(crate) smb_encrypt: bool,
+    /// Keep the security descriptors of shares: owner, group and permissions (DACL)
+    ///
+    /// From share to share they stay as they are. Elsewhere they become the extended attribute `user.smb.security`, from
+    /// which a later copy to a share with this option sets them. A server that refuses to set another owner gets the rest.
+    /// It costs a request for each entry.
+    #[arg(long, help_heading = "SMB shares")]
+    pub(crate) smb_acls: bool,
     /// Replace characters that SMB cannot have in names, as mount.cifs does
     ///
     /// Those are : * ? " < > | \, control characters, and a dot or a space at the end of a name. Each becomes a

@@ -72,6 +72,7 @@ impl LinkSettings {
             ("--bind", args.connections.bind.is_some() && !given.has("bind")),
             ("--smb-credentials", args.host.share.smb_credentials.is_some() && !given.has("smb-credentials")),
             ("--smb-encrypt", args.host.share.smb_encrypt && !given.has("smb-encrypt")),
+            ("--smb-acls", args.host.share.smb_acls && !given.has("smb-acls")),
             ("--smb-map-names", args.host.share.smb_map_names && !given.has("smb-map-names")),
             ("--congestion", args.connections.congestion.is_some() && !given.has("congestion")),
         ];
@@ -107,6 +108,7 @@ impl LinkSettings {
                 credentials: args.host.share.smb_credentials.clone(),
                 encrypt: args.host.share.smb_encrypt,
                 map_names: args.host.share.smb_map_names,
+                acls: args.host.share.smb_acls,
             },
         };
         Ok(Self { config, remote_only })

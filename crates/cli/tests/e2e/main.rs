@@ -102,6 +102,7 @@ mod several;
 mod sftp;
 mod sftp_links;
 mod shapes;
+mod share_acls;
 mod shares;
 mod signals;
 mod slow;
@@ -207,6 +208,7 @@ fn main() -> ExitCode {
         between::cases(),
         faults::cases(),
         slow::cases(),
+        share_acls::cases(),
         shares::cases(),
         smb::cases(),
         indexed::cases(),

@@ -11,6 +11,9 @@ use super::tree::Tree;
 /// The extended attribute that keeps the attributes which a mode has no place for.
 pub(super) const ATTRIBUTES: &[u8] = b"user.smb.attributes";
 
+/// The extended attribute that keeps the security descriptor where there is no place for it.
+pub(super) const SECURITY: &[u8] = b"user.smb.security";
+
 /// The attributes with their words in [`ATTRIBUTES`].
 const WORDS: [(u32, &str); 2] = [(HIDDEN, "hidden"), (SYSTEM, "system")];
 
@@ -61,7 +64,10 @@ pub(super) fn entries_at(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<Op
     let mut entries = Vec::with_capacity(paths.len());
     for (path, found) in paths.iter().zip(found) {
         entries.push(match found {
-            Ok(Some(attrs)) => entry(tree, path, &attrs).map(Some),
+            Ok(Some(attrs)) => match entry(tree, path, &attrs) {
+                Ok(entry) => tree.with_security(vec![entry])?.pop().map(|(_, entry)| entry).transpose(),
+                Err(error) => Err(error),
+            },
             Ok(None) => Ok(None),
             // A name that the share cannot hold does not exist there.
             Err(fault) => match tree.error("look at", path, fault) {

@@ -7,7 +7,7 @@
 //! * `server`, `runtime`, `session`: all connections to a share. Async code ends there: everything else blocks;
 //! * `names`, `attrs`, `named`, `tree`, `listing`, `entries`: names and metadata on the share;
 //! * `read`, `rules`, `walk`, `remove`, `source`: reading;
-//! * `directories`, `meta`, `state`, `large_file`, `large`, `small`, `offer`, `link`, `sink`: which content the sink
+//! * `directories`, `meta`, `security`, `state`, `large_file`, `large`, `small`, `offer`, `link`, `sink`: which content the sink
 //!   needs, and how it stages files and renames them into place.
 //!
 //! A request is a chain of commands in one frame, such as create, write, set times, close. Commands of a chain refer to
@@ -33,6 +33,7 @@ mod read;
 mod remove;
 mod reply;
 mod runtime;
+mod security;
 mod server;
 mod server_tree;
 mod session;

@@ -27,7 +27,9 @@ pub(super) async fn link(sink: &SmbSink, link: &HardLink) -> Result<Answer> {
         return if options.dry_run { Ok(Answer::Made(made)) } else { Err(no_first_name()) };
     };
     match now {
-        Some(now) if options.compare == Compare::Metadata => return Ok(compared(sink, entry, &now)),
+        Some(now) if options.compare == Compare::Metadata => {
+            return Ok(compared(sink, entry, &now, Changes::NONE));
+        }
         Some(now) if options.links_by_metadata() && may_be_one_file(&now, &first) => return Ok(Answer::Same),
         Some(_) if options.ignore_existing => return Ok(Answer::Left(SkipReason::Exists)),
         Some(now) if policy::is_newer(options, entry, &SmbEntry { options, attrs: &now }) => {

@@ -76,6 +76,8 @@ pub struct ShareLogin {
     pub encrypt: bool,
     /// Whether characters that SMB has no place for in names are replaced as mount.cifs(8) replaces them.
     pub map_names: bool,
+    /// Whether security descriptors are read and set.
+    pub acls: bool,
     /// How long a request may stay without an answer.
     pub timeout: Duration,
 }

@@ -5,7 +5,7 @@ use haul_core::{Changes, Entry, Preserve, SinkOptions, Timestamp};
 use haul_ends::metadata_warnings::MetadataWarnings;
 
 use super::attrs::{ARCHIVE, Attrs, HIDDEN, NORMAL, READONLY, SYSTEM, TIME_UNIT, filetime, timestamp};
-use super::entries::{ATTRIBUTES, flags};
+use super::entries::{ATTRIBUTES, SECURITY, flags};
 use super::step::ChainStep;
 
 /// The permission of the owner to write.
@@ -75,7 +75,7 @@ impl Wish {
 }
 
 /// Adds warnings for metadata that a share does not keep.
-pub(super) fn warn(notes: &MetadataWarnings, entry: &Entry, options: &SinkOptions) {
+pub(super) fn warn(notes: &MetadataWarnings, entry: &Entry, options: &SinkOptions, keeps_acls: bool) {
     let (path, preserve) = (&entry.path, &options.preserve);
     if preserve.has_times(&entry.kind) && filetime(entry.mtime).is_none() {
         notes.note("times", "SMB has none before 1601 or after 30827", path);
@@ -92,8 +92,12 @@ pub(super) fn warn(notes: &MetadataWarnings, entry: &Entry, options: &SinkOption
     if preserve.perms && entry.mode != usual {
         notes.note("modes", "a share keeps whether a file may be changed, and no more", path);
     }
-    if preserve.xattrs_of(&entry.xattrs).any(|(name, _)| name[..] != *ATTRIBUTES) {
-        notes.note("attributes and ACLs", "haul sets none on a share", path);
+    for (name, _) in preserve.xattrs_of(&entry.xattrs).filter(|(name, _)| name[..] != *ATTRIBUTES) {
+        if name[..] != *SECURITY {
+            notes.note("attributes and ACLs", "haul sets none on a share", path);
+        } else if !keeps_acls {
+            notes.note("security descriptors", "--smb-acls sets them", path);
+        }
     }
 }
 

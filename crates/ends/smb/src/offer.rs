@@ -14,7 +14,7 @@ use haul_ends::server_tree::ServerTree;
 use super::attrs::Attrs;
 use super::directories::has_entries;
 use super::large;
-use super::meta::{SmbEntry, Wish, warn};
+use super::meta::{SmbEntry, Wish};
 use super::read::HASHERS;
 use super::remove::remove_at;
 use super::small::is_small;
@@ -108,13 +108,15 @@ fn leave_out(sink: &SmbSink, case: &mut PendingOffer<'_>, lacking: &HashMap<RelP
 fn same(sink: &SmbSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
     let options = &sink.options;
     let mut differing = Vec::new();
+    let secured = sink.differing_security(cases)?;
+    let acl = |at: usize| Changes::ACL.when(secured.contains(&at));
     for (at, case) in cases.iter_mut().enumerate() {
         let Some(now) = case.now.filter(|_| case.verdict == Verdict::Same && case.answer.is_none()) else {
             continue;
         };
         let entry = &*case.offer.entry;
         if options.compare == Compare::Metadata {
-            case.answer = Some(Ok(compared(sink, entry, &now)));
+            case.answer = Some(Ok(compared(sink, entry, &now, acl(at))));
             continue;
         }
         if entry.is_dir() {
@@ -124,10 +126,10 @@ fn same(sink: &SmbSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
                 continue;
             }
         }
-        if Wish::of(&options.preserve, entry).is_met_by(&now) {
+        if acl(at).is_empty() && Wish::of(&options.preserve, entry).is_met_by(&now) {
             case.answer = Some(Ok(Answer::Same));
         } else if entry.is_dir() || options.dry_run {
-            case.answer = Some(Ok(Answer::Updated(changes_of(sink, case))));
+            case.answer = Some(Ok(Answer::Updated(changes_of(sink, case) | acl(at))));
         } else {
             differing.push(at);
         }
@@ -138,16 +140,17 @@ fn same(sink: &SmbSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
     })?;
     for (at, set) in differing.into_iter().zip(set) {
         // Metadata that cannot be set became a warning.
-        let updated = Answer::Updated(changes_of(sink, &cases[at]));
+        let updated = Answer::Updated(changes_of(sink, &cases[at]) | acl(at));
         cases[at].answer = Some(set.map(|set| if set == Some(true) { updated } else { Answer::Same }));
     }
     Ok(())
 }
 
-/// Compares metadata alone, as far as a share keeps it. The rest becomes warnings.
-pub(super) fn compared(sink: &SmbSink, entry: &Entry, now: &Attrs) -> Answer {
-    warn(&sink.notes, entry, &sink.options);
-    let changes = Wish::of(&sink.options.preserve, entry).changes(now);
+/// Compares metadata alone, as far as a share keeps it. The rest becomes warnings. `acl` tells whether the security
+/// descriptor differs.
+pub(super) fn compared(sink: &SmbSink, entry: &Entry, now: &Attrs, acl: Changes) -> Answer {
+    sink.warn(entry);
+    let changes = Wish::of(&sink.options.preserve, entry).changes(now) | acl;
     let existing = SmbEntry { options: &sink.options, attrs: now };
     let is_same_time = policy::Existing::has_time(&existing, entry.mtime);
     let changes = changes.without(Changes::TIME.when(is_same_time));

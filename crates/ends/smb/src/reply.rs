@@ -5,6 +5,7 @@ use smb2::Frame;
 use smb2::msg::close::CloseResponse;
 use smb2::msg::create::CreateResponse;
 use smb2::msg::query_directory::QueryDirectoryResponse;
+use smb2::msg::query_info::QueryInfoResponse;
 use smb2::msg::read::ReadResponse;
 use smb2::msg::write::WriteResponse;
 use smb2::pack::{ReadCursor, Unpack};
@@ -161,6 +162,11 @@ impl Replies {
 
     pub(super) fn written(&self, at: usize) -> Result<u64, Fault> {
         Ok(self.body::<WriteResponse>(at)?.count.into())
+    }
+
+    /// The answer to a question about the open entry.
+    pub(super) fn info(&self, at: usize) -> Result<Vec<u8>, Fault> {
+        Ok(self.body::<QueryInfoResponse>(at)?.output_buffer)
     }
 
     /// The names of a listing; `None` if there are no more.

@@ -69,9 +69,10 @@ impl SmbSink {
         let paths: Vec<RelPath> = entries.iter().map(|entry| entry.path.clone()).collect();
         let found = self.tree.smb.all(&paths, |path| self.directories.find(&self.tree, path))?;
         let mut differing: BTreeMap<usize, Vec<_>> = BTreeMap::new();
-        for (entry, found) in entries.iter().zip(found) {
+        let differ = self.differ_in_security(entries)?;
+        for ((entry, found), differs) in entries.iter().zip(found).zip(differ) {
             if let Ok(Some(now)) = found
-                && !Wish::of(&self.options.preserve, entry).is_met_by(&now)
+                && (differs || !Wish::of(&self.options.preserve, entry).is_met_by(&now))
             {
                 differing.entry(entry.path.components().count()).or_default().push((entry, now));
             }

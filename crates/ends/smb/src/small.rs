@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, Result, SLICE_LEN, SliceData};
 
-use super::meta::{Wish, warn};
+use super::meta::Wish;
 use super::read;
 use super::remove::remove_at;
 use super::reply::{Fault, Replies};
@@ -91,7 +91,8 @@ async fn create(sink: &SmbSink, entry: &Entry, whole: &[u8]) -> Result<bool, Fau
         let _removed = remove_at(&sink.tree, &remote).await;
     }
     done?;
-    warn(&sink.notes, entry, &sink.options);
+    sink.warn(entry);
+    sink.set_security(entry).await?;
     Ok(true)
 }
 

@@ -137,8 +137,14 @@ impl SmbSink {
             self.accept(replies.ok(1), entry)?;
         }
         replies.ok(chain.len() - 2)?;
-        warn(&self.notes, entry, &self.options);
-        Ok(())
+        self.warn(entry);
+        // Not before the rename, which it may forbid.
+        self.set_security(entry).await.map(drop)
+    }
+
+    /// Adds warnings for metadata that the share does not keep.
+    pub(super) fn warn(&self, entry: &Entry) {
+        warn(&self.notes, entry, &self.options, self.tree.smb.server.login.acls);
     }
 
     /// Makes a refusal to set metadata a warning.
@@ -180,15 +186,28 @@ impl SmbSink {
 
     /// Sets the metadata of an existing entry. Returns whether it did; `None` if the entry is gone.
     pub(super) async fn set(&self, entry: &Entry, now: Option<&Attrs>) -> Result<Option<bool>> {
-        warn(&self.notes, entry, &self.options);
-        let Some(set) = Wish::of(&self.options.preserve, entry).step(now) else { return Ok(Some(true)) };
-        let fault = |fault| self.tree.error("set the metadata of", &entry.path, fault);
-        self.directories.touch(&entry.path);
-        let chain =
-            [ChainStep::open(&self.tree.remote(&entry.path)?, OpenedKind::Any, SET), set, ChainStep::close()];
-        match self.tree.run(&chain).await?.all_ok() {
+        self.warn(entry);
+        let wish = Wish::of(&self.options.preserve, entry);
+        let set = match wish.step(now).filter(|_| !now.is_some_and(|now| wish.is_met_by(now))) {
+            None => Ok(()),
+            Some(set) => {
+                self.directories.touch(&entry.path);
+                let remote = self.tree.remote(&entry.path)?;
+                let open = ChainStep::open(&remote, OpenedKind::Any, SET);
+                self.tree.run(&[open, set, ChainStep::close()]).await?.all_ok()
+            }
+        };
+        let set = match set {
+            Err(gone) if gone.is_missing() => return Ok(None),
+            set => self.accept(set, entry),
+        };
+        let secured = match set {
+            Ok(set) => self.set_security(entry).await.map(|secured| set && secured),
+            Err(fault) => Err(fault),
+        };
+        match secured {
             Err(gone) if gone.is_missing() => Ok(None),
-            set => self.accept(set, entry).map(Some).map_err(fault),
+            set => set.map(Some).map_err(|fault| self.tree.error("set the metadata of", &entry.path, fault)),
         }
     }
 

@@ -4,7 +4,7 @@ use smb2::client::CompoundOp;
 use smb2::msg::close::{CloseRequest, SMB2_CLOSE_FLAG_POSTQUERY_ATTRIB};
 use smb2::msg::create::{CreateDisposition, CreateRequest, ImpersonationLevel, ShareAccess};
 use smb2::msg::query_directory::{FileInformationClass, QueryDirectoryFlags, QueryDirectoryRequest};
-use smb2::msg::query_info::InfoType;
+use smb2::msg::query_info::{InfoType, QueryInfoRequest};
 use smb2::msg::read::{ReadRequest, SMB2_CHANNEL_NONE};
 use smb2::msg::set_info::SetInfoRequest;
 use smb2::msg::write::{SMB2_WRITEFLAG_WRITE_THROUGH, WriteRequest};
@@ -25,6 +25,12 @@ pub(super) const WRITE: u32 = Access::FILE_WRITE_DATA
 pub(super) const LOOK: u32 = Access::FILE_READ_ATTRIBUTES | Access::SYNCHRONIZE;
 /// To set times and attributes.
 pub(super) const SET: u32 = LOOK | Access::FILE_WRITE_ATTRIBUTES;
+/// To read the security descriptor.
+pub(super) const READ_SECURITY: u32 = Access::READ_CONTROL | Access::SYNCHRONIZE;
+/// To set the list of permissions.
+pub(super) const WRITE_DACL: u32 = Access::WRITE_DAC | Access::SYNCHRONIZE;
+/// To set the owner.
+pub(super) const WRITE_OWNER: u32 = Access::WRITE_OWNER;
 /// To rename or remove.
 pub(super) const DELETE: u32 = Access::DELETE | LOOK;
 
@@ -32,6 +38,9 @@ const DIRECTORY_FILE: u32 = 0x01;
 const NON_DIRECTORY_FILE: u32 = 0x40;
 /// Links are opened, never followed.
 const OPEN_REPARSE_POINT: u32 = 0x20_0000;
+
+/// The most bytes of a security descriptor.
+const SECURITY_LEN: u32 = 64 * 1024;
 
 const BASIC: u8 = 4;
 const RENAME: u8 = 10;
@@ -178,6 +187,32 @@ impl ChainStep {
         buffer.extend(attributes.to_le_bytes());
         buffer.extend([0; 4]);
         Self::set(BASIC, buffer)
+    }
+
+    /// Asks for these parts of the security descriptor.
+    pub(super) fn security(parts: u32) -> Self {
+        let request = QueryInfoRequest {
+            info_type: InfoType::Security,
+            file_info_class: 0,
+            output_buffer_length: SECURITY_LEN,
+            additional_information: parts,
+            flags: 0,
+            file_id: FileId::SENTINEL,
+            input_buffer: Vec::new(),
+        };
+        Self::new(Command::QueryInfo, request)
+    }
+
+    /// Sets these parts of the security descriptor.
+    pub(super) fn set_security(parts: u32, buffer: Vec<u8>) -> Self {
+        let request = SetInfoRequest {
+            info_type: InfoType::Security,
+            file_info_class: 0,
+            additional_information: parts,
+            file_id: FileId::SENTINEL,
+            buffer,
+        };
+        Self::new(Command::SetInfo, request)
     }
 
     /// Sets the length.

@@ -48,7 +48,7 @@ fn list_all(walk: &Walk<'_>, dirs: &[Directory], batch: &mut ScanBatch) -> Resul
             match names {
                 Ok(Some(names)) => {
                     let before = batch.entries.len();
-                    take(walk, dir, names, batch);
+                    take(walk, dir, names, batch)?;
                     (before..batch.entries.len()).for_each(|_| count.name(Some(true)));
                     open.push((dir, listing, count));
                 }
@@ -69,8 +69,13 @@ fn list_all(walk: &Walk<'_>, dirs: &[Directory], batch: &mut ScanBatch) -> Resul
 }
 
 /// Takes the names of a part of a listing.
-fn take(walk: &Walk<'_>, directory: &Directory, names: Vec<DirectoryEntry>, batch: &mut ScanBatch) {
-    let parent = &directory.path;
+fn take(
+    walk: &Walk<'_>,
+    directory: &Directory,
+    names: Vec<DirectoryEntry>,
+    batch: &mut ScanBatch,
+) -> Result<()> {
+    let (parent, mut entries) = (&directory.path, Vec::with_capacity(names.len()));
     for named in names {
         let name = walk.tree.name_from(&named.name);
         if is_staging_name(&name) {
@@ -90,8 +95,15 @@ fn take(walk: &Walk<'_>, directory: &Directory, names: Vec<DirectoryEntry>, batc
             }
         };
         match entry(walk.tree, &path, &named.attrs) {
+            Ok(entry) => entries.push(entry),
+            Err(error) => walk.failed(directory, path, error, batch),
+        }
+    }
+    for (path, entry) in walk.tree.with_security(entries)? {
+        match entry {
             Ok(entry) => walk.found(directory, entry, || Ok(()), batch),
             Err(error) => walk.failed(directory, path, error, batch),
         }
     }
+    Ok(())
 }

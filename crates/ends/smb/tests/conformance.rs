@@ -27,7 +27,7 @@ fn connect(server: &Smbd, map_names: bool) -> Arc<Smb> {
     let (user, password) = (Some(USER.to_owned()), Some(PASSWORD.to_owned()));
     let credentials = ShareCredentials { user, password, domain: None };
     let timeout = Duration::from_secs(30);
-    let login = ShareLogin { server, credentials, encrypt: false, map_names, timeout };
+    let login = ShareLogin { server, credentials, encrypt: false, map_names, acls: false, timeout };
     let limits = Limits { streams: 2, iops: None };
     Smb::connect(login, limits, &BufferPool::new(64 << 20), Arc::new(|_| {})).unwrap()
 }
