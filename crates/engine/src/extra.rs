@@ -26,8 +26,8 @@ pub(crate) struct Extra {
     pub(crate) kept_dirs: u64,
     /// The paths of deferred entries whose directory stays.
     pub(crate) blocked: BTreeSet<RelPath>,
-    /// A listed path below an excluded directory that is itself below a listed one: nothing may be deleted.
-    pub(crate) hidden: Option<RelPath>,
+    /// Why nothing may be deleted.
+    pub(crate) refusal: Option<String>,
 }
 
 /// The state of one path at the destination.
@@ -75,11 +75,11 @@ pub(crate) fn find(
     scan: &ScanOptions,
     paths: Option<PathList>,
 ) -> Result<Extra> {
-    let ListingResult { files, mut places, hidden, .. } = list(run, view, scan, paths)?;
+    let ListingResult { files, mut places, refusal, .. } = list(run, view, scan, paths)?;
     for path in run.deferred.iter().flat_map(|deferred| deferred.paths()) {
         places.push((key(&path), PathState::Deferred)).map_err(|e| list_error(&e))?;
     }
-    let mut extra = Extra { files, hidden, ..Extra::default() };
+    let mut extra = Extra { files, refusal, ..Extra::default() };
     let mut last_kept: Option<ByteBuf> = None;
     for place in places.sorted().map_err(|e| list_error(&e))? {
         let (key, place) = place.map_err(|e| list_error(&e))?;
@@ -112,12 +112,13 @@ struct ListingResult {
     /// Entries of extraneous directories that perishable rules alone protect.
     perishable: Spool<RelPath>,
     /// As in [`Extra`].
-    hidden: Option<RelPath>,
+    refusal: Option<String>,
     failure: Option<Error>,
 }
 
 impl ListingResult {
     fn add(&mut self, asked: SortedEntries) -> std::io::Result<()> {
+        self.refusal = self.refusal.take().or(asked.refusal);
         for entry in asked.extra {
             if entry.is_dir() {
                 self.places.push((key(&entry.path), PathState::ExtraDir))?;
@@ -146,14 +147,19 @@ fn list(
         view,
         protection: Protection::new(run, scan)?,
         listed: ListedEntries::new(run.source, &scan.rules)?,
+        source_root: run.source.root()?.filter(Entry::is_dir),
     };
     let into_starts = ScanOptions { enters_starts: true, ..scan.of_destination() };
     let mut found = match paths {
         None => listing.scan(&scan.of_destination(), ListingResult::default())?,
         Some(paths) => {
             let (paths, hidden) = paths.outermost(|paths| listing.listed.open_above(paths))?;
-            if hidden.is_some() {
-                return Ok(ListingResult { hidden, ..ListingResult::default() });
+            if let Some(path) = hidden {
+                let why = format!(
+                    "nothing was removed, because the rules exclude a directory above the listed path {path}, \
+                     in a directory that is listed too"
+                );
+                return Ok(ListingResult { refusal: Some(why), ..ListingResult::default() });
             }
             let replaced = |path: &RelPath| run.deferred.as_ref().is_some_and(|all| all.contains(path));
             let dirs = common_dirs(&paths, &listing.listed, view, replaced)?;
@@ -179,6 +185,7 @@ struct DestinationListing<'a> {
     view: &'a dyn Source,
     protection: Protection<'a>,
     listed: ListedEntries<'a>,
+    source_root: Option<Entry>,
 }
 
 impl DestinationListing<'_> {
@@ -238,6 +245,10 @@ impl DestinationListing<'_> {
         for (entry, exists) in batch.entries.into_iter().zip(exists) {
             match exists {
                 Ok(_) if is_backup(&entry.path) => asked.kept.push(entry.path),
+                Ok(false) if self.is_source(&entry) => {
+                    let path = &entry.path;
+                    asked.refusal = Some(format!("nothing was removed, because {path} is the source itself"));
+                }
                 Ok(false) if !entry.path.is_root() => asked.extra.push(entry),
                 Ok(_) => {}
                 // The source may have an entry that cannot be looked up.
@@ -252,6 +263,14 @@ impl DestinationListing<'_> {
             asked.extra = going.into_iter().map(|(entry, _)| entry).collect();
         }
         Ok(asked)
+    }
+
+    /// Whether the entry is the root of the source. Names of a host and symbolic links can lead to it in ways that no path
+    /// shows.
+    fn is_source(&self, entry: &Entry) -> bool {
+        let is_one =
+            |root: &Entry| root.ctime.is_some() && (root.ctime, root.ino) == (entry.ctime, entry.ino);
+        entry.is_dir() && self.source_root.as_ref().is_some_and(is_one)
     }
 
     /// Sorts the entries that rules protect.
@@ -291,6 +310,8 @@ struct SortedEntries {
     /// As in [`ListingResult`].
     entered: Vec<RelPath>,
     perishable: Vec<RelPath>,
+    /// As in [`Extra`].
+    refusal: Option<String>,
 }
 
 /// An entry that an option skips at the source protects the entry of the same path at the destination, and all below

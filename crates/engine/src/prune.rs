@@ -46,12 +46,7 @@ pub(crate) fn prune(
         return Pruned::refused(why.to_owned());
     }
     let extra = match find(run, view, scan, listed) {
-        Ok(Extra { hidden: Some(path), .. }) => {
-            return Pruned::refused(format!(
-                "nothing was removed, because the rules exclude a directory above the listed path {path}, \
-                 in a directory that is listed too"
-            ));
-        }
+        Ok(Extra { refusal: Some(why), .. }) => return Pruned::refused(why),
         Ok(extra) => extra,
         Err(error) => {
             run.abort(error);

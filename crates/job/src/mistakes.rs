@@ -26,7 +26,8 @@ pub fn missing_copy(destination: &Location, place: &Place) -> Error {
     match &place.root {
         PlaceRoot::Inside(name) => {
             let path = [&dir_place(destination).path[..], name].concat();
-            not_found(&with_path(destination, path), Side::Destination)
+            let hint = "a source without a slash at its end is compared with the entry of its name in DST; SRC/ with DST";
+            not_found(&with_path(destination, path), Side::Destination).with_hint(hint)
         }
         PlaceRoot::Exactly | PlaceRoot::InsideIfDir(_) => not_found(destination, Side::Destination),
     }

@@ -6,12 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use haul_core::filter::{Filter, Rules, RulesAbove};
+use haul_core::location::SmbServer;
 use haul_core::{Location, Place, PlaceRoot, RelPath, Result};
 
 use super::errors::usage;
 
 /// Refuses a destination that equals the source or is inside it without being excluded; with `deletes`, also a source
-/// that is inside the destination. Checks local paths and places in one bucket. A source that is a symbolic link is
+/// that is inside the destination. Checks local paths, and places on one host, share or bucket by their names. A source that is a symbolic link is
 /// copied as a link and overlaps nothing.
 ///
 /// # Errors
@@ -28,12 +29,50 @@ pub(crate) fn refuse_overlap(
     {
         return within_bucket(source, &from.key, place, rules, deletes);
     }
+    if let (Some((from_at, from)), Some((to_at, to))) = (elsewhere(source), elsewhere(destination)) {
+        let Some((from, to)) = plain(from).zip(plain(to)).filter(|_| from_at == to_at) else { return Ok(()) };
+        let to = match &place.root {
+            PlaceRoot::Inside(name) => to.join(OsStr::from_bytes(name)),
+            // An entry that holds the source is a directory.
+            PlaceRoot::InsideIfDir(name) if from != to && from.starts_with(&to) => {
+                to.join(OsStr::from_bytes(name))
+            }
+            PlaceRoot::Exactly | PlaceRoot::InsideIfDir(_) => to,
+        };
+        return compare(source, &from, &to, rules, deletes);
+    }
     let (Location::Local(from), Location::Local(_)) = (source, destination) else { return Ok(()) };
     if !source.means_contents() && Path::new(OsStr::from_bytes(from)).is_symlink() {
         return Ok(());
     }
     let (Ok(from), Ok(to)) = (real(from), real_root(place)) else { return Ok(()) };
     compare(source, &from, &to, rules, deletes)
+}
+
+/// The host or share of a location on another machine, and the path there.
+fn elsewhere(at: &Location) -> Option<(String, &[u8])> {
+    match at {
+        Location::Ssh { host, path } | Location::Sftp { host, path } => Some((host.to_string(), path)),
+        Location::Smb { server, path } => {
+            let server = SmbServer { domain: None, user: None, ..server.clone() };
+            Some((server.to_string(), path))
+        }
+        Location::Local(_) | Location::Object(_) => None,
+    }
+}
+
+/// A path on another machine without needless components; `None` if its text does not tell where it leads.
+fn plain(path: &[u8]) -> Option<PathBuf> {
+    // A relative path begins in the home directory.
+    let mut plain = PathBuf::from(if path.starts_with(b"/") { "/" } else { "" });
+    for name in path.split(|byte| *byte == b'/') {
+        match name {
+            b"" | b"." | b"~" => {}
+            b".." => return None,
+            name => plain.push(OsStr::from_bytes(name)),
+        }
+    }
+    Some(plain)
 }
 
 /// The same for two places in one bucket, with keys as paths.
@@ -123,6 +162,34 @@ mod tests {
 
     use super::*;
     use crate::place::{Landing, destination_place};
+
+    /// Whether a copy of directories on other machines is allowed.
+    fn is_allowed(source: &str, destination: &str, deletes: bool) -> bool {
+        let [from, to] = [source, destination].map(|text| Location::parse(text.as_bytes()).unwrap());
+        let place = destination_place(&from, &to, Landing { is_dir: true, several: false, listed: false });
+        refuse_overlap(&from, &to, &place, &Vec::new().into(), deletes).is_ok()
+    }
+
+    #[test]
+    fn refuses_a_tree_in_itself_on_another_machine() {
+        for at in ["h:", "sftp://h", "smb://h/share"] {
+            let allowed = |source: &str, destination: &str, deletes| {
+                is_allowed(&format!("{at}{source}"), &format!("{at}{destination}"), deletes)
+            };
+            assert!(!allowed("/t/a/", "/t/", true) && allowed("/t/a/", "/t/", false), "{at}: upwards");
+            assert!(
+                !allowed("/t/", "/t/x/", false) && !allowed("/t/", "/t//./x", false),
+                "{at}: below itself"
+            );
+            assert!(!allowed("/t/a", "/t", false) && !allowed("/t/", "/t/", false), "{at}: onto itself");
+            assert!(allowed("/t/a/", "/t/b/", true) && allowed("/t/a", "/t/b", true), "{at}: beside it");
+            assert!(allowed("/t/a/", "/t/ab/", true), "{at}: a name that begins with its name");
+        }
+        assert!(is_allowed("h:/t/../a/", "h:/t/", true), "the text does not tell");
+        assert!(!is_allowed("h:t/", "h:t/x", false) && !is_allowed("h:~/t/", "h:t/x", false), "in the home");
+        assert!(!is_allowed("h:/t/", "sftp://h/t/x", false), "by another way");
+        assert!(is_allowed("h:/t/", "other:/t/x", false), "on another machine");
+    }
 
     fn check(source: &Path, destination: &Path, slash: bool, rules: &[Rule], deletes: bool) -> bool {
         let rules: &Rules = &rules.to_vec().into();

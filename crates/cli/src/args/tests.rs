@@ -360,7 +360,7 @@ fn options_of_other_tools_get_advice_in_one_line() {
         assert!(text.contains(advice) && !text.contains('\n'), "{word}: {text}");
     }
     assert!(line(&["put", "--parallel=8", "s3://b/x"]).contains("omit it"));
-    assert!(line(&["verify", "-av", "a", "b"]).contains("names every difference"));
+    assert!(line(&["verify", "-avi", "a", "b"]).contains("ssh -i KEY"));
     for (command, advice) in [
         ("scp", "haul copy"),
         ("mirror", "haul sync"),

@@ -161,10 +161,11 @@ impl Summary {
         [copied, made, linked, removed, same, sent_bytes, resumed_bytes].into_iter().any(|count| count > 0)
     }
 
-    /// Whether another run may copy more. It finds no source that does not exist, and has the same options.
+    /// Whether another run may copy more. It finds no source that does not exist, has the same options and rights, and
+    /// meets the same directory in the place of a file.
     fn may_resume(&self) -> bool {
-        let may_pass =
-            |kind| !matches!(kind, ErrorKind::NotFound | ErrorKind::Usage | ErrorKind::Unsupported);
+        use ErrorKind::{NotEmpty, NotFound, PermissionDenied, Unsupported, Usage};
+        let may_pass = |kind| !matches!(kind, NotFound | Usage | Unsupported | PermissionDenied | NotEmpty);
         match &self.report.fatal {
             _ if self.report.interrupted => true,
             Some(error) => may_pass(error.kind()),
@@ -183,6 +184,7 @@ impl Summary {
         let nothing_sent = copied == 0 && sent_bytes == 0 && totals.failed == 0;
         let all_up_to_date =
             !self.dry_run && nothing_sent && totals.same > 0 && totals.removed_at_source == 0;
+        let all_up_to_date = all_up_to_date && self.report.fatal.is_none();
         if all_up_to_date {
             let (same, time) = (entries(totals.same), duration(seconds));
             lines.push(format!("up to date: {same} ({}), checked in {time}", bytes(totals.same_bytes)));

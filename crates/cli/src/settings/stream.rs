@@ -1,17 +1,32 @@
 //! Options of streams that only concern stores, or only files and hosts.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use haul_core::{Compress, Location, Result};
 
 use super::errors::usage;
 use crate::args::{AddressArgs, GetArgs, GivenArgs, PutArgs};
 
+/// Refuses `put FILE DST`, with which other tools upload FILE: here both are destinations, and FILE would be replaced.
+fn refuse_upload(args: &PutArgs, places: &[Location]) -> Result<()> {
+    let [Location::Local(first), second, ..] = places else { return Ok(()) };
+    let is_file = Path::new(OsStr::from_bytes(first)).is_file();
+    if !is_file || !args.command.is_empty() || args.fifo.fifo_dir.is_some() {
+        return Ok(());
+    }
+    let hint = format!("to copy it: haul copy {} {second}; to replace it, name it last", places[0]);
+    let cause = "it exists, and `haul put` would replace it by the standard input";
+    Err(usage("put", cause).on(places[0].to_string()).with_hint(hint))
+}
+
 /// Refuses options of `put` that its destinations do not take.
 ///
 /// # Errors
 /// [`haul_core::ErrorKind::Usage`] with the option.
 pub(crate) fn check_put(args: &PutArgs, places: &[Location]) -> Result<()> {
+    refuse_upload(args, places)?;
     let Some(file) = places.iter().find(|place| !is_object(place)) else { return Ok(()) };
     let refuse = |option: &str, cause: &str, hint: &str| {
         Err(usage(&format!("use {option}"), cause).on(file.to_string()).with_hint(hint))

@@ -117,7 +117,8 @@ fn mistakes_in_the_command_are_explained() {
             "a copy whose place is another one",
             "verify src one",
             1,
-            "haul: failed to find `one/src` (destination): No such file or directory",
+            "haul: failed to find `one/src` (destination): No such file or directory\n\
+             hint: a source without a slash at its end is compared with the entry of its name in DST; SRC/ with DST",
         ),
         (
             "a directory onto a file",

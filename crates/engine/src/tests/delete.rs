@@ -33,6 +33,19 @@ fn extraneous_entries_are_deleted_and_others_are_not() {
 }
 
 #[test]
+fn a_destination_that_holds_the_source_loses_nothing() {
+    let ctime = Some(haul_core::Timestamp { sec: 5, nsec: 7 });
+    let inside = |at: &str, ino| Entry { ctime, ino, ..dir(at) };
+    for (ino, removed) in [(5, 0), (6, 3)] {
+        let old = [dir(""), dir("x"), inside("x/src", ino), file("x/src/f", 1)];
+        let mut setup = Setup::new([inside("", 5), file("f", 1)], old);
+        let report = setup.run(deleting());
+        assert_eq!((report.totals.removed, report.totals.copied), (removed, 1), "{ino}");
+        assert_eq!(report.not_removed.is_some_and(|why| why.contains("x/src is the source")), ino == 5);
+    }
+}
+
+#[test]
 fn nothing_is_deleted_after_scan_errors() {
     let mut setup = setup();
     setup.source.unreadable.lock().push(path("locked"));
