@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use haul_core::{Error, ErrorKind, Location, Result, Side, StoreNumber};
+use haul_core::{Error, ErrorKind, Location, ObjectKind, ObjectPlace, Result, Side, StoreNumber};
 
 use crate::args::{GivenArgs, NamedLocation, StoreOptions};
 
@@ -39,6 +39,28 @@ pub(crate) fn parse_location(text: &OsStr, given: &GivenArgs) -> Result<Location
         place.store = number(named, given);
     }
     Ok(location)
+}
+
+/// Parses a location, or a store without a bucket (`s3://`), which is an [`ObjectPlace`] with an empty one.
+///
+/// # Errors
+/// Those of [`parse_location`].
+pub(crate) fn parse_location_or_store(text: &OsStr, given: &GivenArgs) -> Result<Location> {
+    let store = |text: &[u8]| {
+        let text = std::str::from_utf8(text).ok()?;
+        let (scheme, _) = text.split_once("://").filter(|(_, rest)| matches!(*rest, "" | "/"))?;
+        let kind = ObjectKind::of_scheme(scheme)?;
+        Some(ObjectPlace { kind, bucket: String::new(), key: String::new(), store: StoreNumber::default() })
+    };
+    let named = split_name(text.as_bytes()).and_then(|(name, below)| {
+        let named = given.get().locations.iter().find(|named| named.name.as_bytes() == name)?;
+        let place = store(&joined(named.location.as_bytes(), below))?;
+        Some(ObjectPlace { store: number(named, given), ..place })
+    });
+    match named.or_else(|| store(text.as_bytes())) {
+        Some(place) => Ok(Location::Object(place)),
+        None => parse_location(text, given),
+    }
 }
 
 /// Whether a path here is probably a location as mc has it: it begins with the name of an alias of mc, and no entry has
@@ -164,5 +186,28 @@ mod tests {
         assert!(!place("@a").is_beside(&place("@b")) && !place("@a").is_beside(&place("@plain")));
         assert_eq!(other_stores(&given).len(), 3);
         assert!(parse_location(OsStr::new("@nothing"), &given).is_err());
+    }
+
+    #[test]
+    fn a_store_needs_no_bucket_to_list_them() {
+        let of_mc = NamedLocation {
+            name: "nas".to_owned(),
+            location: "s3://".to_owned(),
+            store: StoreOptions { endpoint: Some("http://a".to_owned()), ..StoreOptions::default() },
+        };
+        let given = GivenArgs::new(crate::args::Given { locations: vec![of_mc], ..Default::default() });
+        let bucket = |text: &str| match parse_location_or_store(OsStr::new(text), &given) {
+            Ok(Location::Object(place)) => Some((place.bucket, place.store.settings)),
+            _ => None,
+        };
+        for (text, settings) in [("s3://", 0), ("gs:///", 0), ("az://", 0), ("@nas", 1), ("@nas/", 1)] {
+            assert_eq!(bucket(text), Some((String::new(), settings)), "{text}");
+        }
+        assert_eq!(bucket("s3://b"), Some(("b".to_owned(), 0)));
+        assert_eq!(bucket("@nas/b/"), Some(("b".to_owned(), 1)));
+        for text in ["s3:////", "s3:///x", "x://", "ssh://", "s3:/"] {
+            assert_eq!(bucket(text), None, "{text}");
+        }
+        assert!(parse_location(OsStr::new("s3://"), &given).is_err());
     }
 }

@@ -62,7 +62,9 @@ impl ObjectKind {
         }
     }
 
-    fn of_scheme(scheme: &str) -> Option<Self> {
+    /// The kind with this URL scheme.
+    #[must_use]
+    pub fn of_scheme(scheme: &str) -> Option<Self> {
         [Self::S3, Self::Gs, Self::Az].into_iter().find(|kind| kind.scheme() == scheme)
     }
 }
@@ -72,7 +74,7 @@ impl ObjectKind {
 pub struct ObjectPlace {
     /// The kind of store.
     pub kind: ObjectKind,
-    /// The bucket; the container at Azure.
+    /// The bucket; the container at Azure. Empty for the list of all buckets.
     pub bucket: String,
     /// The key in the bucket; empty for the whole bucket.
     pub key: String,
@@ -105,7 +107,11 @@ impl ObjectPlace {
 
 impl fmt::Display for ObjectPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}/{}", self.kind.scheme(), self.bucket, printable(self.key.as_bytes()))
+        let scheme = self.kind.scheme();
+        if self.bucket.is_empty() {
+            return write!(f, "{scheme}://");
+        }
+        write!(f, "{scheme}://{}/{}", self.bucket, printable(self.key.as_bytes()))
     }
 }
 

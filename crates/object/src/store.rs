@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use haul_core::digest::hex;
 use haul_core::{Error, Result, Side};
 
+use crate::bucket_page::BucketPage;
 use crate::details::Details;
 use crate::fault::Fault;
 use crate::payload::Payload;
@@ -419,6 +420,9 @@ pub(crate) trait Store: ObjectRequests + UploadRequests {
 
     /// A URL with which anyone can read or write one object for some time.
     fn presign(&self, key: &str, method: UrlMethod, lasts: Duration) -> RequestResult<String>;
+
+    /// Lists one page of the buckets that the credentials may see.
+    fn list_buckets(&self, next: Option<&str>, at: &RequestProgress<'_>) -> RequestResult<BucketPage>;
 
     /// Makes the bucket.
     fn make_bucket(&self, at: &RequestProgress<'_>) -> RequestResult<()>;

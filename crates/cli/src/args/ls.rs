@@ -10,6 +10,7 @@ use super::{GivenArgs, HostArgs, SelectArgs, StoreArgs};
 const EXAMPLES: &str = "\
 Examples:
   haul ls db1:/var/backups/        # one directory
+  haul ls s3://                    # the buckets that the credentials may see
   haul ls s3://backups/            # one level, up to the next slash
   haul ls -r s3://backups/2026-    # all objects with this prefix
   haul ls 's3://backups/*/db1.xb'  # all objects that match
@@ -17,11 +18,12 @@ Examples:
   haul du s3://backups/            # their number and size only
   haul ls s3://backups/db1.xb --members";
 
-/// List objects or a directory: size, time (UTC) and name
+/// List buckets, objects or a directory: size, time (UTC) and name
 #[derive(Debug, Args)]
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct LsArgs {
-    /// A bucket or a prefix (s3://BUCKET/PREFIX, gs://..., az://...), or a directory or file, also host:PATH
+    /// A bucket or a prefix (s3://BUCKET/PREFIX, gs://..., az://...), or a directory or file, also host:PATH; s3://
+    /// alone lists the buckets
     #[arg(value_name = "LOCATION", required = true)]
     pub(crate) places: Vec<OsString>,
     /// List all that is below, not only one level

@@ -39,8 +39,8 @@ pub(crate) use lines::OutputLines;
 pub(crate) use listed::EntryRow;
 pub(crate) use metadata_difference::metadata_difference;
 pub(crate) use objects::{
-    bucket_line, heading_json, heading_line, member_line, object_json, object_line, prefix_json, prefix_line,
-    removed_line, total_json, total_line, upload_line,
+    bucket_line, heading_json, heading_line, listed_bucket_json, listed_bucket_line, member_line,
+    object_json, object_line, prefix_json, prefix_line, removed_line, total_json, total_line, upload_line,
 };
 pub(crate) use plan::{Estimated, Planned};
 pub(crate) use print::{print_error, print_line};

@@ -1,7 +1,7 @@
 //! Lines about objects, as text and JSON.
 
 use haul_core::path::printable;
-use haul_object::Object;
+use haul_object::{ListedBucket, Object};
 use serde::Serialize;
 
 use super::wording::{bytes, count};
@@ -19,6 +19,13 @@ enum ObjectLine<'a> {
     },
     Prefix {
         prefix: &'a str,
+    },
+    Bucket {
+        name: &'a str,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        created: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        modified: Option<&'a str>,
     },
     Member {
         #[serde(flatten)]
@@ -49,11 +56,28 @@ pub(crate) fn prefix_json(prefix: &str) -> Vec<u8> {
     json(&ObjectLine::Prefix { prefix })
 }
 
+/// A bucket of a store as JSON.
+pub(crate) fn listed_bucket_json(bucket: &ListedBucket) -> Vec<u8> {
+    let ListedBucket { name, created, modified } = bucket;
+    json(&ObjectLine::Bucket { name, created, modified: modified.as_deref() })
+}
+
+/// A bucket of a store as text.
+pub(crate) fn listed_bucket_line(bucket: &ListedBucket) -> Vec<u8> {
+    let time = shown_time(bucket.modified.as_ref().unwrap_or(&bucket.created));
+    format!("{time:19}  {}\n", printable(bucket.name.as_bytes())).into_bytes()
+}
+
 /// An object as text.
 pub(crate) fn object_line(object: &Object) -> Vec<u8> {
-    let time = object.modified.split('.').next().unwrap_or_default().replace('T', " ");
-    let time = time.trim_end_matches('Z');
+    let time = shown_time(&object.modified);
     format!("{:>12}  {time:19}  {}\n", bytes(object.len), printable(object.key.as_bytes())).into_bytes()
+}
+
+/// A time of a store, as other times are shown.
+fn shown_time(of_store: &str) -> String {
+    let time = of_store.split('.').next().unwrap_or_default().replace('T', " ");
+    printable(time.trim_end_matches('Z').as_bytes())
 }
 
 /// A common prefix as text.

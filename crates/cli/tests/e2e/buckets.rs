@@ -1,9 +1,10 @@
-//! `haul mb` and `haul rb`: buckets are made and removed as by other clients.
+//! `haul mb`, `haul rb` and `haul ls s3://`: buckets are made, removed and listed as by other clients.
 
 use haul_testkit::store::{ACCESS_KEY, SECRET_KEY, endpoint};
 use haul_testkit::{CommandRun, Finished, Need};
+use serde_json::Value;
 
-use crate::provider::{Provider, ProviderBucket};
+use crate::provider::{ALL, Provider, ProviderBucket};
 use crate::store::TestBucket;
 use crate::{TestCase, cases};
 
@@ -12,10 +13,12 @@ pub(crate) fn cases() -> Vec<TestCase> {
         Need::Program("weed"), Need::Program("rclone"), Need::Program("aws"), Need::Program("s5cmd");
         buckets_are_made_and_removed_as_by_others,
         a_bucket_with_objects_stays,
+        buckets_are_listed_as_by_the_aws_client,
     ];
     all.extend(cases![
         Need::Program("weed"), Need::Program("rclone"), Need::Program("azurite-blob");
         containers_of_azure_are_made_and_removed,
+        buckets_of_each_provider_are_listed,
     ]);
     all
 }
@@ -77,6 +80,42 @@ fn a_bucket_with_objects_stays() {
     let run = bucket.haul("rb").args(["--force", &url]).finish().expect_success();
     assert_eq!(run.out().lines().filter(|line| line.starts_with("removed ")).count(), 4, "{run}");
     assert!(!is_there(&bucket));
+}
+
+fn buckets_are_listed_as_by_the_aws_client() {
+    let bucket = TestBucket::new();
+    // Other tests make and remove buckets meanwhile.
+    let ours = |text: String| text.lines().find(|line| line.ends_with(bucket.name())).map(str::to_owned);
+    let expected = ours(theirs(&bucket, &["aws", "s3", "ls"]).expect_success().out()).unwrap();
+    let (time, name) = expected.rsplit_once(' ').unwrap();
+    for place in ["s3://", "s3:///"] {
+        let run = bucket.haul("ls").arg(place).env("TZ", "UTC").finish().expect_success();
+        assert_eq!(ours(run.out()), Some(format!("{time}  {name}")), "{run}");
+    }
+    let run = bucket.haul("ls").args(["--json", "s3://"]).finish().expect_success();
+    let lines =
+        run.out().lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>();
+    let line = lines.iter().find(|line| line["name"] == name).unwrap();
+    assert_eq!(line["type"], "bucket");
+    assert_eq!(line["created"].as_str().unwrap()[..19].replace('T', " "), time, "{line}");
+    let run = bucket.haul("ls").args(["-r", "s3://"]).finish().expect_code(2);
+    assert!(run.err().contains("name one bucket, as in s3://BUCKET/"), "{run}");
+    let both = bucket.haul("ls").args(["s3://", &bucket.at("")]).finish().expect_success();
+    assert!(
+        both.out().starts_with("s3://:\n") && both.out().ends_with(&format!("\n{}:\n", bucket.at(""))),
+        "{both}"
+    );
+}
+
+fn buckets_of_each_provider_are_listed() {
+    for provider in ALL {
+        let at = ProviderBucket::made(provider, |_| None);
+        let scheme = format!("{}://", at.at("").split(':').next().unwrap_or_default());
+        let run = at.haul("ls").arg(&scheme).finish().expect_success();
+        let line = run.out().lines().find(|line| line.ends_with(at.bucket.name())).map(str::to_owned);
+        let time = line.unwrap_or_else(|| panic!("{run}"))[..19].replace(' ', "T") + "Z";
+        assert!(time.parse::<jiff::Timestamp>().is_ok(), "{time}");
+    }
 }
 
 fn containers_of_azure_are_made_and_removed() {

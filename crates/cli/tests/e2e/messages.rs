@@ -306,6 +306,7 @@ fn refusals_of_a_store_are_explained() {
     let here = "hint: the bucket is in another region: --region eu-west-1";
     for (name, reply, words, code, hint) in [
         ("ls", denied(), "ls s3://b/", 1, "s3:ListBucket"),
+        ("buckets", denied(), "ls s3://", 1, "name it, as in s3://BUCKET/"),
         ("copy", denied(), "copy src/ s3://b/x/", 1, "s3:ListBucket"),
         ("put", denied(), "put s3://b/x", 1, "s3:PutObject"),
         ("get", denied(), "get s3://b/x", 1, "s3:GetObject"),

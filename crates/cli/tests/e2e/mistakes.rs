@@ -153,7 +153,8 @@ fn a_file_that_is_no_key_or_certificate_is_refused_before_the_run() {
 fn notations_of_other_tools_are_exit_2() {
     let scene = Scene::new();
     for (words, way_out) in [
-        (["ls", "s3://"], "haul lists no buckets"),
+        (["du", "s3://"], "name one bucket, as in s3://BUCKET/"),
+        (["stat", "s3://"], "the bucket is missing behind `//`"),
         (["ls", "https://b.s3.amazonaws.com/x"], "write s3://b/x"),
         (["ls", "arn:aws:s3:::b/x"], "write s3://b/x"),
         (["ls", "s3:/b/x"], "write s3://b/x"),

@@ -9,6 +9,7 @@ use reqwest::Method;
 use super::address::ContainerAddress;
 use super::login::AzLogin;
 use super::{options, presign};
+use crate::bucket_page::BucketPage;
 use crate::http::{Http, HttpCall, ResponseHead};
 use crate::meter::{RequestKind, Requests};
 use crate::payload::{crc64_le_of, md5_in};
@@ -102,6 +103,14 @@ impl Store for Azure {
 
     fn presign(&self, key: &str, method: UrlMethod, lasts: Duration) -> RequestResult<String> {
         presign::signed_url(&self.login.address, key, method, &crate::time::after(lasts))
+    }
+
+    fn list_buckets(&self, next: Option<&str>, at: &RequestProgress<'_>) -> RequestResult<BucketPage> {
+        let mut call = HttpCall::new(RequestKind::List, Method::GET, None).query("comp", "list");
+        if let Some(marker) = next {
+            call = call.query("marker", marker);
+        }
+        self.asked(&call, at, crate::xml::bucket_page)
     }
 
     fn make_bucket(&self, at: &RequestProgress<'_>) -> RequestResult<()> {

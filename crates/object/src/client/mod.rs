@@ -1,6 +1,7 @@
 //! A bucket with retries: each request is repeated until it succeeds, fails for good, or nothing has succeeded for too
 //! long.
 
+mod all_buckets;
 mod bucket;
 mod buckets;
 mod limiter;

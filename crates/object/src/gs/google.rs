@@ -186,8 +186,9 @@ impl Dialect for Google {
         self.region.clone()
     }
 
-    /// The project that a new bucket belongs to (<https://cloud.google.com/storage/docs/xml-api/put-bucket-create>).
-    fn new_bucket<'a>(&self, call: HttpCall<'a>) -> HttpCall<'a> {
+    /// The project that buckets belong to (<https://cloud.google.com/storage/docs/xml-api/put-bucket-create>,
+    /// <https://cloud.google.com/storage/docs/xml-api/get-service>).
+    fn of_project<'a>(&self, call: HttpCall<'a>) -> HttpCall<'a> {
         let project = PROJECT.iter().find_map(|name| variable(name));
         match project {
             Some(project) => call.header("x-goog-project-id", project),

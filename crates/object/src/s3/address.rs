@@ -30,13 +30,15 @@ impl Address {
         self.in_path.swap(false, Ordering::Relaxed)
     }
 
-    /// The URL of an object or, without a key, of the bucket.
+    /// The URL of an object or, without a key, of the bucket; without a bucket, of the store.
     pub(crate) fn url(&self, region: &str, key: Option<&str>, query: &[(&str, String)]) -> String {
         let (scheme, host) = match &self.endpoint {
             Some((scheme, host)) => (&scheme[..], host.clone()),
             None => ("https", format!("s3.{region}.{}", domain(region))),
         };
-        let mut url = if self.in_path.load(Ordering::Relaxed) {
+        let mut url = if self.bucket.is_empty() {
+            format!("{scheme}://{host}")
+        } else if self.in_path.load(Ordering::Relaxed) {
             format!("{scheme}://{host}/{}", self.bucket)
         } else {
             format!("{scheme}://{}.{host}", self.bucket)
@@ -44,7 +46,7 @@ impl Address {
         url.push('/');
         if let Some(key) = key {
             encode(key, true, &mut url);
-        } else if self.in_path.load(Ordering::Relaxed) {
+        } else if self.in_path.load(Ordering::Relaxed) && !self.bucket.is_empty() {
             url.pop();
         }
         append_query(&mut url, query);
@@ -81,5 +83,8 @@ mod tests {
         assert_eq!(address.url("r", None, &[("list-type", "2".into())]), "http://h:1/b?list-type=2");
         assert!(address.leave_path() && !address.leave_path());
         assert_eq!(address.url("r", None, &[]), "http://b.h:1/");
+        let all = |endpoint| Address::new("", endpoint).unwrap().url("eu-west-1", None, &[("x", "y".into())]);
+        assert_eq!(all(Some("http://h:1")), "http://h:1/?x=y");
+        assert_eq!(all(None), "https://s3.eu-west-1.amazonaws.com/?x=y");
     }
 }

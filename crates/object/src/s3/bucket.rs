@@ -6,6 +6,7 @@ use reqwest::Method;
 
 use super::dialect::Dialect;
 use super::xml;
+use crate::bucket_page::BucketPage;
 use crate::http::{Http, HttpCall, ResponseHead};
 use crate::meter::RequestKind;
 use crate::payload::Payload;
@@ -121,11 +122,19 @@ impl<D: Dialect> Store for S3<D> {
         self.dialect.signed_url(key, method, lasts)
     }
 
+    fn list_buckets(&self, next: Option<&str>, at: &RequestProgress<'_>) -> RequestResult<BucketPage> {
+        let mut call = HttpCall::new(RequestKind::List, Method::GET, None);
+        if let Some(token) = next {
+            call = call.query("continuation-token", token);
+        }
+        self.http.asked(&self.dialect, &self.dialect.of_project(call), at, crate::xml::bucket_page)
+    }
+
     fn make_bucket(&self, at: &RequestProgress<'_>) -> RequestResult<()> {
         let body = self.dialect.bucket_region().map(|region| Payload::from_bytes(xml::location(&region)));
         let mut call = HttpCall::new(RequestKind::Put, Method::PUT, None);
         call.body = body.as_ref();
-        self.ask(&self.dialect.new_bucket(call), at).map(drop)
+        self.ask(&self.dialect.of_project(call), at).map(drop)
     }
 
     fn remove_bucket(&self, at: &RequestProgress<'_>) -> RequestResult<()> {

@@ -63,8 +63,8 @@ pub(crate) trait Dialect: Signer + Send + Sync {
     /// The region of a new bucket, unless it is where the store puts buckets anyway.
     fn bucket_region(&self) -> Option<String>;
 
-    /// Adds the headers of a request for a new bucket.
-    fn new_bucket<'a>(&self, call: HttpCall<'a>) -> HttpCall<'a> {
+    /// Adds the project to a request for a new bucket or for all buckets.
+    fn of_project<'a>(&self, call: HttpCall<'a>) -> HttpCall<'a> {
         call
     }
 

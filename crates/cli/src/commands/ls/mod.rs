@@ -1,5 +1,6 @@
-//! `haul ls`: objects, and entries of directories.
+//! `haul ls`: buckets, objects, and entries of directories.
 
+mod buckets;
 mod objects;
 mod run;
 mod tree;
