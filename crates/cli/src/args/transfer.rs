@@ -27,6 +27,11 @@ pub(crate) struct TransferArgs {
     /// Show the changes without making any
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
+    /// List the entries of SRC that the filters leave, in the format of rsync, and copy nothing; DST may be omitted
+    ///
+    /// Mode, size in bytes, time in the local time zone, and name. With --json haul prints the lines of `haul ls --json`.
+    #[arg(long)]
+    pub(crate) list_only: bool,
 
     /// Preserve all metadata (default; accepted for rsync compatibility, as are -r -l -p -t -g -o -D -H -A -X -S -h)
     #[arg(short = 'a', long, overrides_with_all = ["no_owner", "no_group", "no_perms", "no_times"])]

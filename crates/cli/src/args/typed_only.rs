@@ -22,8 +22,8 @@ const OPTIONS: [(&str, &[&str], &str); 4] = [
     ("recursive min-size max-size min-age max-age", &["rm"], DELETION),
     ("min-size max-size min-age max-age summarize", &["ls"], RUN),
     (
-        "dry-run help version archive files-from index manifest manifest-format sign failed stop-at doctor quick \
-         probe unfit parts part-size part-files lists length fifo-dir fifo-streams resume method from into \
+        "dry-run list-only help version archive files-from index manifest manifest-format sign failed stop-at doctor \
+         quick probe unfit parts part-size part-files lists length fifo-dir fifo-streams resume method from into \
          unpack member members merge",
         &[],
         RUN,

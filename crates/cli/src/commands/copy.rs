@@ -5,6 +5,7 @@ use std::slice;
 use haul_core::Result;
 use haul_job::RemoveSources;
 
+use super::list_only;
 use super::transfer::{Transfer, run as run_transfer};
 use crate::args::{CopyArgs, DeltaMode, ListArgs, TransferArgs};
 use crate::exit_code::Exit;
@@ -18,9 +19,15 @@ use crate::settings::{one_stdin, usage};
 pub(super) fn run(args: CopyArgs) -> Result<Exit> {
     let CopyArgs { ends, transfer, list: ListArgs { files_from }, all_destinations, remove_source_files } =
         args;
+    if transfer.list_only {
+        let sources =
+            if all_destinations { ends.get(..1).unwrap_or_default() } else { list_only::sources(&ends) };
+        return list_only::run(sources, files_from.as_ref(), &transfer);
+    }
     let no_destination = || {
         let (verb, word) = if remove_source_files { ("move", "mv") } else { ("copy", "copy") };
-        usage(verb, format!("the destination is missing: haul {word} SRC DST"))
+        let list = "--list-only lists SRC";
+        usage(verb, format!("the destination is missing: haul {word} SRC DST ({list})"))
     };
     let (sources, destination, others) = match (all_destinations, ends.as_slice()) {
         (false, [sources @ .., destination]) if !sources.is_empty() => (sources, destination, &[][..]),

@@ -15,6 +15,8 @@ mod get_output;
 mod hash;
 mod help;
 mod jobs;
+mod list_only;
+mod listing;
 mod ls;
 mod man;
 mod members;

@@ -5,6 +5,7 @@ use std::slice;
 use haul_core::Result;
 use haul_engine::Delete;
 
+use super::list_only;
 use super::transfer::{Transfer, run as run_transfer};
 use crate::args::{ListArgs, SyncArgs};
 use crate::exit_code::Exit;
@@ -28,9 +29,17 @@ pub(super) fn run(args: SyncArgs) -> Result<Exit> {
     } = args;
     transfer.filter.delete_excluded = delete_excluded;
     let ListArgs { files_from } = list;
+    if transfer.list_only && ends.len() <= 2 {
+        return list_only::run(list_only::sources(&ends), files_from.as_ref(), &transfer);
+    }
     let (source, destination) = match ends.as_slice() {
         [source, destination] => (source, destination),
-        [_] => return Err(usage("sync", "the destination is missing: haul sync SRC DST")),
+        [_] => {
+            return Err(usage(
+                "sync",
+                "the destination is missing: haul sync SRC DST (--list-only lists SRC)",
+            ));
+        }
         _ => return Err(usage("sync", "it takes one source; `haul copy` takes several")),
     };
     one_stdin(&transfer.filter, files_from.as_deref())?;

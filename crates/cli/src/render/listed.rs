@@ -2,10 +2,11 @@
 
 use haul_core::path::printable;
 use haul_core::{Entry, EntryKind, Timestamp};
+use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::json::{JsonName, line};
-use super::wording::bytes;
+use super::wording::{bytes, number};
 
 /// An entry of a directory, under the name that it is listed with.
 #[derive(Serialize)]
@@ -46,6 +47,19 @@ impl<'a> EntryRow<'a> {
         line(self).unwrap_or_default()
     }
 
+    /// As rsync's `--list-only` prints it, but for the size of directories: haul has none.
+    pub(crate) fn rsync_line(&self) -> Vec<u8> {
+        let len = match &self.entry.kind {
+            EntryKind::Symlink(target) => target.len() as u64,
+            _ => self.len,
+        };
+        let (mode, len) = (mode_text(&self.entry.kind, self.entry.mode), number(len));
+        let time = time(self.entry.mtime).map(|time| time.to_zoned(TimeZone::system()));
+        let time = time.map(|time| time.strftime("%Y/%m/%d %H:%M:%S").to_string()).unwrap_or_default();
+        let arrow = self.target.as_ref().map(|target| format!(" -> {target}")).unwrap_or_default();
+        format!("{mode} {len:>14} {time:19} {}{arrow}\n", self.shown).into_bytes()
+    }
+
     /// As text.
     pub(crate) fn line(&self) -> Vec<u8> {
         let size = if self.entry.is_file() { bytes(self.len) } else { String::new() };
@@ -68,6 +82,32 @@ pub(super) fn kind_and_target(entry: &Entry) -> (&'static str, Option<String>) {
         EntryKind::CharDevice(_) => ("char_device", None),
         EntryKind::BlockDevice(_) => ("block_device", None),
     }
+}
+
+/// The kind and the mode as ls(1) shows them.
+fn mode_text(kind: &EntryKind, mode: u32) -> String {
+    let mut text = String::from(match kind {
+        EntryKind::File => '-',
+        EntryKind::Dir => 'd',
+        EntryKind::Symlink(_) => 'l',
+        EntryKind::Fifo => 'p',
+        EntryKind::Socket => 's',
+        EntryKind::CharDevice(_) => 'c',
+        EntryKind::BlockDevice(_) => 'b',
+    });
+    // Each class, with its further bit and the letter of that.
+    for (shift, further, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
+        let bits = mode >> shift;
+        text.push(if bits & 4 != 0 { 'r' } else { '-' });
+        text.push(if bits & 2 != 0 { 'w' } else { '-' });
+        text.push(match (mode & further != 0, bits & 1 != 0) {
+            (false, false) => '-',
+            (false, true) => 'x',
+            (true, false) => letter.to_ascii_uppercase(),
+            (true, true) => letter,
+        });
+    }
+    text
 }
 
 /// The time in UTC; `None` if it is out of the range of calendars.
@@ -98,6 +138,16 @@ mod tests {
         let json = String::from_utf8(EntryRow::new(b"l", &link).json()).unwrap();
         let expected = r#"{"type":"listed","path":"l","kind":"symlink","len":0,"modified":"2026-01-02T03:04:05Z","target":"x\\x1b"}"#;
         assert_eq!(json.trim_end(), expected);
+        let mode = |mode| mode_text(&EntryKind::File, mode);
+        assert_eq!((&mode(0o644)[..], &mode(0o7777)[..]), ("-rw-r--r--", "-rwsrwsrwt"));
+        assert_eq!(
+            (&mode(0o7000)[..], &mode_text(&EntryKind::Dir, 0o2755)[..]),
+            ("---S--S--T", "drwxr-sr-x")
+        );
+        let row =
+            EntryRow::new(b"f", &Entry { mode: 0o600, ..entry("f", EntryKind::File, 1536) }).rsync_line();
+        let row = String::from_utf8(row).unwrap();
+        assert!(row.starts_with("-rw-------          1,536 2026/01/0") && row.ends_with(" f\n"), "{row}");
         let far = Entry { mtime: Timestamp { sec: i64::MAX, nsec: 0 }, ..link };
         assert!(text(&far).contains("l -> x"));
     }

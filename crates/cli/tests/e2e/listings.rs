@@ -17,6 +17,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         one_level_is_listed_sorted,
         all_ends_list_their_entries,
         files_and_missing_paths,
+        sources_are_listed_as_by_rsync,
         a_listing_of_many_entries_is_complete_and_ends_with_its_reader,
     ];
     all.extend(cases![Need::Root; directories_that_cannot_be_listed_are_named]);
@@ -87,6 +88,54 @@ fn all_ends_list_their_entries() {
         }
         assert_eq!(found[&b"link"[..]]["target"], "b");
     }
+}
+
+fn sources_are_listed_as_by_rsync() {
+    let scene = Scene::new();
+    let tree = source(&scene);
+    fs::set_permissions(tree.join("sub"), fs::Permissions::from_mode(0o2750)).unwrap();
+    fs::set_permissions(tree.join("b"), fs::Permissions::from_mode(0o4711)).unwrap();
+    fs::remove_file(tree.join("a\nx")).unwrap();
+    let filter = ["--exclude", "deep"];
+    let (tree_path, b) = (tree.path().as_os_str().to_owned(), tree.join("b").into_os_string());
+    // haul has no sizes of directories.
+    let lines = |out: String| {
+        let of = |line: &str| {
+            if line.starts_with('d') { [&line[..10], &line[25..]].concat() } else { line.to_owned() }
+        };
+        let mut lines: Vec<String> = out.lines().map(of).collect();
+        lines.sort_unstable();
+        lines
+    };
+    for (sources, options) in [
+        (vec![slash(tree.path())], &[][..]),
+        (vec![tree_path.clone()], &[][..]),
+        (vec![tree_path.clone()], &filter[..]),
+        (vec![b, tree.join("sub").into_os_string()], &[][..]),
+    ] {
+        let run = |program: CommandRun| {
+            program.args(["-a", "--list-only"]).args(options).args(&sources).env("TZ", "Asia/Tokyo")
+        };
+        let mut theirs = run(CommandRun::new("rsync", scene.tag()));
+        let mut ours = run(scene.haul("copy"));
+        if sources.len() > 1 {
+            theirs = theirs.arg(scene.join("none"));
+            ours = ours.arg(scene.join("none"));
+        }
+        let theirs = lines(theirs.finish().expect_success().out());
+        assert!(theirs.len() > 1, "{theirs:?}");
+        assert_eq!(lines(ours.finish().expect_success().out()), theirs, "{sources:?}");
+    }
+    let remote = scene.haul_ssh("sync").arg("--list-only").arg(scene.remote(slash(tree.path()))).finish();
+    assert!(remote.expect_success().out().ends_with(" sub/deep/c\n"));
+    let run =
+        scene.haul("sync").args(["--list-only", "--json"]).arg(slash(tree.path())).arg(scene.join("none"));
+    assert_eq!(json(&run.finish().expect_success().out())[&b"b"[..]]["len"], 3000);
+    assert!(!scene.join("none").exists());
+    let run = scene.haul("copy").arg(tree.path()).finish().expect_code(2);
+    assert!(run.err().contains("--list-only lists SRC"), "{run}");
+    let run = scene.haul("copy").args(["--list-only", "-R"]).arg(tree.path()).finish().expect_code(2);
+    assert!(run.err().contains("omit --relative"), "{run}");
 }
 
 fn files_and_missing_paths() {

@@ -73,7 +73,7 @@ fn mistakes_in_the_command_are_explained() {
             "one location",
             "copy src",
             2,
-            "haul: failed to copy: the destination is missing: haul copy SRC DST",
+            "haul: failed to copy: the destination is missing: haul copy SRC DST (--list-only lists SRC)",
         ),
         (
             "two sources of sync",

@@ -9,14 +9,10 @@ use haul_engine::Cancel;
 use haul_job::{Ends, OpenedSource, open_sources};
 
 use crate::args::{LinkArgs, LsArgs};
+use crate::commands::listing::{SortedLines, print_failures};
 use crate::exit_code::Exit;
-use crate::render::{EntryRow, OutputLines, print_error, print_line, total_json, total_line};
+use crate::render::{EntryRow, print_line, total_json, total_line};
 use crate::settings::{LinkSettings, ObjectSelection};
-
-/// The most bytes of lines that are held back to sort them.
-const MOST: usize = 16 << 20;
-/// The memory for one of them, besides its bytes.
-const EACH: usize = 64;
 
 /// The ends that read the directories and files. Opens nothing yet.
 ///
@@ -71,10 +67,7 @@ struct TreeListing<'a> {
     before: Vec<u8>,
     /// The root is not listed itself.
     omits_root: bool,
-    lines: OutputLines,
-    /// Lines that were not printed yet, with the paths by which they are sorted.
-    held: Vec<(Vec<u8>, Vec<u8>)>,
-    held_bytes: usize,
+    lines: SortedLines,
     files: u64,
     len: u64,
     failed: bool,
@@ -87,9 +80,7 @@ impl<'a> TreeListing<'a> {
             at: Location::Local(Vec::new()),
             before: Vec::new(),
             omits_root: false,
-            lines: OutputLines::stdout(),
-            held: Vec::new(),
-            held_bytes: 0,
+            lines: SortedLines::new(),
             files: 0,
             len: 0,
             failed: false,
@@ -108,13 +99,7 @@ impl<'a> TreeListing<'a> {
     }
 
     fn take(&mut self, batch: ScanBatch) {
-        for failure in batch.errors {
-            self.failed = true;
-            let path = failure.path.as_bytes();
-            let slash = if path.is_empty() || self.at.path().ends_with(b"/") { "" } else { "/" };
-            let name = format!("{}{slash}{}", self.at, haul_core::path::printable(path));
-            print_error(&failure.error.on(name));
-        }
+        self.failed |= print_failures(&self.at, batch.errors);
         for entry in &batch.entries {
             if !(self.omits_root && entry.path.is_root()) {
                 self.add(entry);
@@ -133,11 +118,7 @@ impl<'a> TreeListing<'a> {
         let name = self.name_of(entry);
         let listed = EntryRow::new(&name, entry);
         let line = if self.args.json { listed.json() } else { listed.line() };
-        self.held_bytes += name.len() + line.len() + EACH;
-        self.held.push((name, line));
-        if self.held_bytes > MOST {
-            self.print();
-        }
+        self.lines.add(name, line);
     }
 
     fn name_of(&self, entry: &Entry) -> Vec<u8> {
@@ -154,17 +135,7 @@ impl<'a> TreeListing<'a> {
         }
     }
 
-    fn print(&mut self) {
-        self.held.sort_unstable();
-        for (_, line) in self.held.drain(..) {
-            self.lines.write(&line);
-        }
-        self.held_bytes = 0;
-        self.lines.flush();
-    }
-
     fn end(mut self) -> Result<Exit> {
-        self.print();
         if self.args.summarize || self.args.totals_only {
             let (files, len) = (self.files, self.len);
             let total =
