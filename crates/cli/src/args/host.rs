@@ -1,6 +1,7 @@
 //! Options to reach a remote host and to start haul there.
 
 use clap::Args;
+use haul_core::IpFamily;
 
 use super::{MissingHaulArgs, ShareArgs};
 use crate::values::parse_timeout;
@@ -45,6 +46,11 @@ pub(crate) struct HostArgs {
 }
 
 impl HostArgs {
+    /// The version of IP. Of the two options clap has already dropped the first one.
+    pub(crate) fn family(&self) -> Option<IpFamily> {
+        self.ipv4.then_some(IpFamily::V4).or(self.ipv6.then_some(IpFamily::V6))
+    }
+
     /// Options for a share alone.
     pub(crate) fn of_share(share: ShareArgs) -> Self {
         Self {

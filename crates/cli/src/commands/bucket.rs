@@ -85,5 +85,5 @@ fn each(
         let error = usage("use the location", "a bucket is expected, without a key").on(place.to_string());
         return Err(error.with_hint(format!("the bucket is {}://{}", place.kind.scheme(), place.bucket)));
     }
-    start::each(&places, |place| work(&open_alone(place, Side::Destination, store, given)?))
+    start::each(&places, |place| work(&open_alone(place, Side::Destination, store, None, given)?))
 }

@@ -92,7 +92,7 @@ pub(super) fn run(args: &GetArgs, directory: &Path) -> Result<Exit> {
     let start = Start::new(SummaryCommand::Get, place.to_string(), Some(directory.display().to_string()));
     let (console, cancel) =
         start_run(stream_settings(&args.output, &args.manifest, ManifestNames::Last), &start)?;
-    let stores = store_settings(&args.reach.store, &args.reach.given, &place);
+    let stores = store_settings(&args.reach.store, args.reach.host.family(), &args.reach.given, &place);
     let open_one = || open(&place, Side::Source, &stores, cancel.flag(), Some(&console));
     let client = open_one()?;
     let keys = streams_below(&client, &prefix)?;

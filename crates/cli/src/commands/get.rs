@@ -44,7 +44,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
         }),
     );
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
-    let stores = store_settings(&args.reach.store, &args.reach.given, &place);
+    let stores = store_settings(&args.reach.store, args.reach.host.family(), &args.reach.given, &place);
     let client = Arc::new(open(&place, Side::Source, &stores, cancel.flag(), Some(&console))?);
     let status = Arc::new(GetStatus::default());
     let fetched = fetch(args, (&client, &place), &get_settings, &status, &console);

@@ -60,7 +60,7 @@ impl Opening {
             encrypted_only: decode.encrypted_only(),
         };
         let stores = match at {
-            Location::Object(place) => store_settings(&reach.store, &reach.given, place),
+            Location::Object(place) => store_settings(&reach.store, reach.host.family(), &reach.given, place),
             _ => StoreSettings::default(),
         };
         Ok(Self {

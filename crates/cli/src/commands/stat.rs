@@ -87,7 +87,7 @@ fn options(source: &OpenedSource) -> ScanOptions {
 
 /// Shows an object, a prefix, a bucket, or the matches of a pattern.
 fn objects(place: &ObjectPlace, args: &StatArgs, shown: &mut Shown) -> Result<bool> {
-    let client = open_alone(place, Side::Source, &args.store, &args.given)?;
+    let client = open_alone(place, Side::Source, &args.store, args.host.family(), &args.given)?;
     let key = &place.key;
     if is_key_pattern(key) && !exists_key(&client, key)? {
         let pattern = KeyPattern::new(&client, key)?;

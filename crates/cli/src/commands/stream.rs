@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use haul_core::event::{Action, Content, Done};
-use haul_core::{Changes, Digest, EntryKind, Limit, ObjectPlace, Progress, Result, Side, Totals};
+use haul_core::{Changes, Digest, EntryKind, IpFamily, Limit, ObjectPlace, Progress, Result, Side, Totals};
 use haul_engine::{Cancel, least_eta};
 use haul_job::Observer;
 use haul_object::{Client, Object, StoreSettings};
@@ -59,7 +59,7 @@ pub(super) fn open(
     haul_object::open(place, side, settings, cancel, Arc::new(notes))
 }
 
-/// Opens a store for a command that is no run.
+/// Opens a store for a command that is no run, over `family`.
 ///
 /// # Errors
 /// [`haul_core::ErrorKind::Usage`] if the settings are invalid.
@@ -67,9 +67,10 @@ pub(super) fn open_alone(
     place: &ObjectPlace,
     side: Side,
     store: &StoreArgs,
+    family: Option<IpFamily>,
     given: &GivenArgs,
 ) -> Result<Client> {
-    open(place, side, &store_settings(store, given, place), Cancel::default().flag(), None)
+    open(place, side, &store_settings(store, family, given, place), Cancel::default().flag(), None)
 }
 
 /// Lists an object that was downloaded, and reports if its content could not be verified.

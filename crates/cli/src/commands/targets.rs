@@ -97,7 +97,12 @@ impl<'a> Opener<'a> {
         console: Option<&Arc<Console>>,
     ) -> Result<Vec<Client>> {
         let open_one = |place: &ObjectPlace| {
-            let stores = store_settings(&self.args.reach.store, &self.args.reach.given, place);
+            let stores = store_settings(
+                &self.args.reach.store,
+                self.args.reach.host.family(),
+                &self.args.reach.given,
+                place,
+            );
             let client = open(place, Side::Destination, &stores, self.cancel.flag(), console)?;
             client.check_options(options).map(|()| client)
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_core::{BufferPool, Compress, Error, IpFamily, Location, Pace, Result, Side};
+use haul_core::{BufferPool, Compress, Error, Location, Pace, Result, Side};
 use haul_job::{EndsConfig, HostConfig, ShareSettings, SideOps};
 use haul_object::{PutOptions, StoreSettings};
 use haul_remote::{PeerConfig, Transport};
@@ -12,7 +12,7 @@ use super::errors::{of_option, usage};
 use super::object::{check_endpoint, other_store_settings, store_end_settings, stored_options};
 use super::words::split_words;
 use crate::address_space;
-use crate::args::{CompressArgs, GivenArgs, HostArgs, HostOptions, LinkArgs, StoreEndArgs, StoredArgs};
+use crate::args::{CompressArgs, GivenArgs, HostOptions, LinkArgs, StoreEndArgs, StoredArgs};
 
 /// The default of `--remote-haul`.
 const DEFAULT_HAUL: &str = "haul";
@@ -41,7 +41,7 @@ impl LinkSettings {
         if args.host.remote_haul.trim().is_empty() {
             return Err(usage("use --remote-haul", "it is empty"));
         }
-        let family = family(&args.host);
+        let family = args.host.family();
         if let (Some(family), Some(address)) = (family, args.connections.bind)
             && !family.has(address)
         {
@@ -154,11 +154,6 @@ impl LinkSettings {
         self.config.peer.compress = wish.unwrap_or_default();
         self
     }
-}
-
-/// The version of IP. Of the two options clap has already dropped the first one.
-fn family(args: &HostArgs) -> Option<IpFamily> {
-    args.ipv4.then_some(IpFamily::V4).or(args.ipv6.then_some(IpFamily::V6))
 }
 
 /// A login that stays for so many seconds.

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::time::Duration;
 
-use haul_core::{Location, ObjectPlace, Result};
+use haul_core::{IpFamily, Location, ObjectPlace, Result};
 use haul_object::{PutOptions, StoreSettings};
 use haul_streams::put::OVERHEAD;
 
@@ -54,9 +54,14 @@ pub(crate) fn check_object(place: &ObjectPlace) -> Result<()> {
     Ok(())
 }
 
-/// Store settings of commands for single objects.
-pub(crate) fn store_settings(args: &StoreArgs, given: &GivenArgs, place: &ObjectPlace) -> StoreSettings {
-    let shared = reached(&args.address, args.timeout);
+/// Store settings of commands for single objects, reached over `family`.
+pub(crate) fn store_settings(
+    args: &StoreArgs,
+    family: Option<IpFamily>,
+    given: &GivenArgs,
+    place: &ObjectPlace,
+) -> StoreSettings {
+    let shared = StoreSettings { family, ..reached(&args.address, args.timeout) };
     let number = usize::from(place.store.settings);
     match number.checked_sub(1).and_then(|at| other_stores(given).get(at).copied()) {
         Some(own) => with_own(&shared, own),

@@ -1,5 +1,6 @@
 //! Faulty object stores: a real one behind a proxy.
 
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -7,12 +8,12 @@ use std::time::Duration;
 use haul_testkit::store::{HttpRequest, endpoint};
 use haul_testkit::{Need, Proxy, ProxyTrouble};
 
-use crate::scene::summary;
+use crate::scene::{HAUL, summary};
 use crate::store::{TestBucket, requests};
 use crate::{TestCase, cases};
 
 pub(crate) fn cases() -> Vec<TestCase> {
-    cases![
+    let mut all = cases![
         Need::Program("weed"), Need::Program("rclone");
         a_store_that_asks_for_less_gets_less_and_all_arrives,
         connections_that_are_cut_cost_a_part_each,
@@ -24,7 +25,12 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_range_that_is_slow_is_asked_for_again,
         an_object_that_is_replaced_meanwhile_is_told,
         a_store_that_is_gone_is_given_up_after_the_time_that_was_said,
-    ]
+    ];
+    all.extend(cases![
+        Need::Root, Need::Program("weed"), Need::Program("rclone");
+        the_requested_version_of_ip_reaches_the_store,
+    ]);
+    all
 }
 
 fn proxy(plan: impl Fn(&HttpRequest, usize) -> Option<ProxyTrouble> + Send + Sync + 'static) -> Proxy {
@@ -182,4 +188,33 @@ fn a_store_that_is_gone_is_given_up_after_the_time_that_was_said() {
         bucket.haul("put").args(["--json", "--resume", &bucket.at("x"), "--", "cat"]).arg(&file).finish();
     assert!(summary(&run.expect_success()).of("resumed_bytes") >= 8 << 20);
     assert!(bucket.read("x") == bytes);
+}
+
+fn the_requested_version_of_ip_reaches_the_store() {
+    let bucket = TestBucket::new();
+    let _ = bucket.put("k", b"x");
+    let hosts = bucket.scene.join("hosts");
+    fs::write(&hosts, "127.0.0.1 both.test four.test\n::1 both.test\n").unwrap();
+    let enter = format!("mount --bind '{}' /etc/hosts && exec \"$0\" \"$@\"", hosts.display());
+    let run = |host: &str, family: &str, words: &[&str]| {
+        let run =
+            bucket.program("unshare").args(["--mount", "--propagation", "private", "sh", "-c", &enter, HAUL]);
+        let run = run.env("AWS_ENDPOINT_URL", format!("http://{host}:{}", endpoint().port()));
+        run.args([words[0], family]).args(&words[1..]).finish()
+    };
+    let (url, to) = (bucket.at("k"), bucket.scene.join("to").display().to_string());
+    for words in [
+        &["copy", "--store-timeout=2s", &url, &to][..],
+        &["ls", "--timeout=2s", &url],
+        &["stat", "--timeout=2s", &url],
+        &["get", "--timeout=2s", "-q", &url],
+        &["put", "--timeout=2s", "-q", &url, "--", "echo", "x"],
+    ] {
+        // The store listens on 127.0.0.1 only.
+        let _ = run("both.test", "-4", words).expect_success();
+        let refused = run("both.test", "-6", words).expect_code(4);
+        assert!(refused.err().contains("both.test"), "{refused}");
+        let none = run("four.test", "-6", words).expect_code(4);
+        assert!(none.err().contains("four.test") && none.err().contains("-4 or -6"), "{none}");
+    }
 }

@@ -284,6 +284,13 @@ fn lost(error: &reqwest::Error) -> Fault {
     }
     if !error.is_connect() {
         return Fault::new(FailureClass::Again, text);
+    // The words of hyper for a name that has addresses of the other version of IP only.
+    if text == "Network unreachable" {
+        return Fault::new(
+            FailureClass::NoHost,
+            format!("{host} has no address of the kind that -4 or -6 asks for"),
+        );
+    }
     }
     if let Some((_, why)) = text.split_once("invalid peer certificate: ") {
         let why = certificate_problem(why);

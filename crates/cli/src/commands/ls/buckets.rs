@@ -19,7 +19,7 @@ pub(super) fn list(place: &ObjectPlace, args: &LsArgs, heading: &[u8]) -> Result
         let cause = format!("sizes, ages and totals are those of objects, and this lists buckets: {way_out}");
         return Err(usage("list", cause).on(place.to_string()));
     }
-    let client = open_alone(place, Side::Source, &args.store, &args.given)?;
+    let client = open_alone(place, Side::Source, &args.store, args.host.family(), &args.given)?;
     let lines = OutputLines::stdout();
     lines.write(heading);
     for page in client.buckets() {

@@ -20,7 +20,7 @@ use crate::settings::ObjectSelection;
 /// [`ErrorKind::NotFound`] if no object has the prefix or matches; [`ErrorKind::Usage`] if nothing can match the
 /// selection; errors of the store.
 pub(super) fn list(place: &ObjectPlace, args: &LsArgs, heading: &[u8]) -> Result<Exit> {
-    let client = open_alone(place, Side::Source, &args.store, &args.given)?;
+    let client = open_alone(place, Side::Source, &args.store, args.host.family(), &args.given)?;
     let selection = ObjectSelection::new(&args.select)?;
     let is_pattern = is_key_pattern(&place.key) && !exists_key(&client, &place.key)?;
     let (client, lines) = (&client, OutputLines::stdout());
