@@ -36,7 +36,7 @@ pub struct StoreSettings {
     pub keys: Option<AccessKeys>,
     /// Requests carry no credentials, as for public buckets.
     pub anonymous: bool,
-    /// A file of certificates to trust besides those of the system.
+    /// A file of certificates to trust besides those of the system, of authorities or of the server itself.
     pub ca_bundle: Option<String>,
     /// Whether tokens may be sent to another host over `http://`, where they can be intercepted.
     pub insecure_http: bool,

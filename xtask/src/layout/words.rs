@@ -32,7 +32,7 @@ const RETIRED: [(&[&str], &str); 22] = [
 ];
 
 /// Places where a word has another meaning: a part of a path, and the word.
-const OTHER_MEANINGS: [(&str, &str); 10] = [
+const OTHER_MEANINGS: [(&str, &str); 11] = [
     // The governor of the processor's frequency.
     ("probe", "governor"),
     ("crates/wire/src/tests/samples.rs", "governor"),
@@ -40,6 +40,8 @@ const OTHER_MEANINGS: [(&str, &str); 10] = [
     ("scripts/fuzz", "pulse"),
     // An option of Azurite or SeaweedFS.
     ("crates/testkit/src/store", "backend"),
+    // A function of reqwest.
+    ("crates/object/src/http/exchange.rs", "backend"),
     // Keys of JSON, which programs read.
     ("docs/JSON.md", "folder"),
     ("crates/cli/src/render/json", "folder"),

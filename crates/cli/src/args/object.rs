@@ -27,7 +27,7 @@ pub(crate) struct AddressArgs {
     /// Send requests without credentials, to public buckets
     #[arg(long, conflicts_with = "profile", help_heading = "Object stores")]
     pub(crate) no_sign_request: bool,
-    /// Also trust the certificates in FILE (PEM) [default: AWS_CA_BUNDLE for s3://]
+    /// Also trust the certificates in FILE (PEM): of authorities, or of the server itself [default: AWS_CA_BUNDLE for s3://]
     #[arg(long, value_name = "FILE", value_parser = NonEmptyStringValueParser::new(), help_heading = "Object stores")]
     pub(crate) ca_cert: Option<String>,
     /// Send bearer tokens to other hosts over http://

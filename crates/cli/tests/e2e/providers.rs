@@ -33,8 +33,11 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_profile_gets_its_credentials_by_sso_and_by_a_role,
         a_named_profile_counts_alone,
         public_objects_need_no_credentials,
-        certificates_are_read_from_a_file,
     ];
+    all.extend(cases![
+        Need::Program("weed"), Need::Program("rclone"), Need::Program("curl");
+        certificates_are_read_from_a_file,
+    ]);
     all.extend(cases![
         Need::Program("weed"), Need::Program("rclone"), Need::Program("fake-gcs-server");
         objects_of_others_at_google_are_read_listed_and_removed,
@@ -337,13 +340,18 @@ fn certificates_are_read_from_a_file() {
             assert!(run.err().contains(&file.display().to_string()), "{run}");
         }
     }
-    // A server that never answers, behind a certificate that no system trusts.
+    // That of a server, and that of an authority, as openssl makes it.
+    servers_certificate_is_trusted(&bucket, &["-addext", "basicConstraints=CA:FALSE"]);
+    servers_certificate_is_trusted(&bucket, &[]);
+}
+
+/// A server that never answers, behind a certificate that no system trusts.
+fn servers_certificate_is_trusted(bucket: &TestBucket, extension: &[&str]) {
     let (key, certificate) = (bucket.scene.join("key.pem"), bucket.scene.join("certificate.pem"));
-    let names =
-        ["-subj", "/CN=x", "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE"];
+    let names = ["-subj", "/CN=x", "-addext", "subjectAltName=IP:127.0.0.1"];
     let mut make = Command::new("openssl");
     make.args(["req", "-x509", "-nodes", "-days", "2", "-newkey", "rsa:2048", "-keyout"]).arg(&key);
-    tool(make.arg("-out").arg(&certificate).args(names));
+    tool(make.arg("-out").arg(&certificate).args(names).args(extension));
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut server = Command::new("openssl");
     server
@@ -360,6 +368,10 @@ fn certificates_are_read_from_a_file() {
         run.args(["--timeout=2s", "s3://b/k"]).finish().expect_code(4)
     };
     let (refused, trusted) = (get(&[]), get(&[OsStr::new("--ca-cert"), certificate.as_os_str()]));
+    let file = certificate.display().to_string();
+    let curl = bucket.program("curl").args(["-sS", "--max-time", "2", "--cacert", &file]);
+    // It waits for the answer too.
+    let _ = curl.arg(format!("https://127.0.0.1:{port}/")).finish().expect_code(28);
     server.kill().and_then(|()| server.wait()).unwrap();
     assert!(
         refused.err().contains("is not trusted") && refused.err().contains("--ca-cert FILE"),

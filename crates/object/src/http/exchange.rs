@@ -12,6 +12,7 @@ use reqwest::{Method, Response};
 
 use super::call::{HttpCall, ResponseHead, Signed, Signer, host_of};
 use super::recognition::{Recognition, is_page};
+use super::tls;
 use crate::fault::{FailureClass, Fault};
 use crate::meter::Requests;
 use crate::store::{ExpectedObject, RequestProgress, RequestResult, TakeBytes};
@@ -63,23 +64,11 @@ impl Http {
         ca_bundle: Option<&str>,
         family: Option<IpFamily>,
     ) -> Result<Self, String> {
-        let certificates = match ca_bundle {
-            None => Vec::new(),
-            Some(path) => {
-                let read = std::fs::read(path).map_err(|error| error.to_string());
-                let parsed = read.and_then(|pem| {
-                    reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| error.to_string())
-                });
-                let certificates = parsed.map_err(|error| format!("{path}: {error}"))?;
-                if certificates.is_empty() {
-                    return Err(format!("{path}: it has no certificate in the format PEM"));
-                }
-                certificates
-            }
+        let client = match ca_bundle {
+            Some(file) => builder(family).tls_backend_preconfigured(tls::config(file)?).build(),
+            // Without certificates of the system, as in an empty container, http:// works.
+            None => builder(family).build().or_else(|_| builder(family).tls_certs_only([]).build()),
         };
-        // Without certificates of the system, as in an empty container, http:// works, and https:// with `ca_bundle`.
-        let client = builder(family).tls_certs_merge(certificates.clone()).build();
-        let client = client.or_else(|_| builder(family).tls_certs_only(certificates).build());
         let client = client.map_err(|error| error.to_string())?;
         Ok(Self { client, requests, recognition: Recognition::default() })
     }
@@ -284,13 +273,6 @@ fn lost(error: &reqwest::Error) -> Fault {
     }
     if !error.is_connect() {
         return Fault::new(FailureClass::Again, text);
-    // The words of hyper for a name that has addresses of the other version of IP only.
-    if text == "Network unreachable" {
-        return Fault::new(
-            FailureClass::NoHost,
-            format!("{host} has no address of the kind that -4 or -6 asks for"),
-        );
-    }
     }
     if let Some((_, why)) = text.split_once("invalid peer certificate: ") {
         let why = certificate_problem(why);
@@ -301,6 +283,13 @@ fn lost(error: &reqwest::Error) -> Fault {
     // A TLS client that gets an HTTP answer.
     if text.contains("InvalidContentType") {
         return Fault::new(FailureClass::Foreign, format!("{host} does not speak TLS: is it http://{host}?"));
+    }
+    // The words of hyper for a name that has addresses of the other version of IP only.
+    if text == "Network unreachable" {
+        return Fault::new(
+            FailureClass::NoHost,
+            format!("{host} has no address of the kind that -4 or -6 asks for"),
+        );
     }
     if text.contains("Name or service not known") {
         return Fault::new(FailureClass::NoHost, format!("no host is known as {host}"));

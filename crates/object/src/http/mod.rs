@@ -4,6 +4,7 @@
 mod call;
 mod exchange;
 mod recognition;
+mod tls;
 
 pub(crate) use call::{HttpCall, ResponseHead, Signed, Signer};
 pub(crate) use exchange::Http;
