@@ -41,6 +41,33 @@ pub(crate) fn parse_location(text: &OsStr, given: &GivenArgs) -> Result<Location
     Ok(location)
 }
 
+/// Parses a source of `--relative`. In a key, `/./` ends the part of the path that is not kept, as in other paths; else no
+/// key contains it.
+///
+/// # Errors
+/// Those of [`parse_location`].
+pub(crate) fn parse_relative(text: &OsStr, given: &GivenArgs) -> Result<Location> {
+    let bytes = text.as_bytes();
+    let Some(at) = bytes.windows(3).position(|part| part == b"/./") else {
+        return parse_location(text, given);
+    };
+    let kept = &bytes[at + 3..];
+    let unmarked = [&bytes[..=at], kept].concat();
+    let (Ok(Location::Object(place)), Ok(kept)) =
+        (parse_location(OsStr::from_bytes(&unmarked), given), std::str::from_utf8(kept))
+    else {
+        return parse_location(text, given);
+    };
+    let key = match place.key.strip_suffix(kept) {
+        // The whole key is kept anyway.
+        Some("") => kept.to_owned(),
+        Some(dropped) => format!("{dropped}./{kept}"),
+        // The mark is in no key.
+        None => return parse_location(text, given),
+    };
+    Ok(Location::Object(ObjectPlace { key, ..place }))
+}
+
 /// Parses a location, or a store without a bucket (`s3://`), which is an [`ObjectPlace`] with an empty one.
 ///
 /// # Errors
@@ -186,6 +213,26 @@ mod tests {
         assert!(!place("@a").is_beside(&place("@b")) && !place("@a").is_beside(&place("@plain")));
         assert_eq!(other_stores(&given).len(), 3);
         assert!(parse_location(OsStr::new("@nothing"), &given).is_err());
+    }
+
+    #[test]
+    fn a_key_may_tell_the_part_that_is_kept() {
+        let given = GivenArgs::default();
+        let shown = |text: &str| parse_relative(OsStr::new(text), &given).map(|at| at.to_string());
+        for (text, expected) in [
+            ("s3://b/a/./b/c", "s3://b/a/./b/c"),
+            ("s3://b/./a", "s3://b/a"),
+            ("s3://b/a/./", "s3://b/a/./"),
+            ("s3://b/a/b", "s3://b/a/b"),
+            ("a/./b", "a/./b"),
+            ("h:a/./b/./c", "h:a/./b/./c"),
+        ] {
+            assert_eq!(shown(text).unwrap(), expected, "{text}");
+        }
+        for text in ["s3://b/a/./b/./c", "s3://b/../a/./b", "s3://./b", "s3:/b/./a"] {
+            assert!(shown(text).is_err(), "{text}");
+        }
+        assert!(parse_location(OsStr::new("s3://b/a/./b"), &given).is_err());
     }
 
     #[test]

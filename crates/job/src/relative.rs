@@ -104,6 +104,11 @@ mod tests {
         assert_eq!(grouped(&["h:~bob/a/b", "h:~/x"]), ["h:~bob/ + [`a/b`]", "h:~/ + [`x`]"]);
         assert_eq!(grouped(&["/a", "x", "/b", "/a"]), ["/ + [`a`]", " + [`x`]", "/ + [`b`]"]);
         assert_eq!(grouped(&["s3://b/x/y"]), ["s3://b/ + [`x/y`]"]);
+        let Location::Object(place) = Location::parse(b"s3://b/x").unwrap() else { panic!("no object") };
+        let marked = Location::Object(haul_core::ObjectPlace { key: "x/./y/z".to_owned(), ..place });
+        let groups = relative_sources(&[marked]).unwrap();
+        assert_eq!((groups[0].base.to_string(), groups[0].paths.len()), ("s3://b/x/".to_owned(), 1));
+        assert_eq!(groups[0].paths[0].as_bytes(), b"y/z");
         let up = Location::parse(b"a/../b").unwrap();
         assert!(format!("{:?}", relative_sources(&[up]).unwrap_err()).contains("`/./`"));
         assert_eq!(grouped(&["a/../b/./c"]), ["a/../b/ + [`c`]"]);

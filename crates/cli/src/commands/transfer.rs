@@ -15,7 +15,7 @@ use super::start::start_run;
 use crate::args::TransferArgs;
 use crate::exit_code::Exit;
 use crate::jobs::Job;
-use crate::locations::parse_location;
+use crate::locations::{parse_location, parse_relative};
 use crate::render::{Console, Items, OutputSettings, Start, Summary, SummaryCommand};
 use crate::settings::{LinkSettings, TransferSettings, read_paths, usage};
 use crate::stop_time;
@@ -93,7 +93,8 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
 fn request(transfer: &Transfer<'_>) -> Result<JobRequest> {
     let args = transfer.args;
     let parse = |text| parse_location(text, &args.given);
-    let sources = transfer.sources.iter().map(|source| parse(source)).collect::<Result<_>>()?;
+    let source = |text| if args.relative { parse_relative(text, &args.given) } else { parse(text) };
+    let sources = transfer.sources.iter().map(|text| source(text)).collect::<Result<_>>()?;
     let destination = parse(transfer.destination)?;
     let others = transfer.others.iter().map(|other| parse(other)).collect::<Result<Vec<_>>>()?;
     let TransferSettings { scan, mut sink, trust, changes } = TransferSettings::resolve(args)?;

@@ -25,6 +25,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_range_that_is_slow_is_asked_for_again,
         an_object_that_is_replaced_meanwhile_is_told,
         a_store_that_is_gone_is_given_up_after_the_time_that_was_said,
+        a_part_of_a_key_is_kept,
     ];
     all.extend(cases![
         Need::Root, Need::Program("weed"), Need::Program("rclone");
@@ -188,6 +189,45 @@ fn a_store_that_is_gone_is_given_up_after_the_time_that_was_said() {
         bucket.haul("put").args(["--json", "--resume", &bucket.at("x"), "--", "cat"]).arg(&file).finish();
     assert!(summary(&run.expect_success()).of("resumed_bytes") >= 8 << 20);
     assert!(bucket.read("x") == bytes);
+}
+
+fn a_part_of_a_key_is_kept() {
+    let bucket = TestBucket::new();
+    for key in ["a/b/c/1", "a/b/c/2", "a/b2/c/3", "a/d"] {
+        let _ = bucket.put(key, key.as_bytes());
+    }
+    let kept = |source: &str, files: &[&str]| {
+        let to = bucket.scene.join("to");
+        let run = bucket.haul("copy").args(["-R", &bucket.at(source)]).arg(&to).finish().expect_success();
+        let mut found: Vec<String> = haul_testkit::tree::list(&to)
+            .into_iter()
+            .filter(|path| to.join(path).is_file())
+            .map(|path| path.display().to_string())
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, files, "{source}: {run}");
+        assert_eq!(
+            fs::read_to_string(to.join(files[0])).unwrap().rsplit('/').next(),
+            files[0].rsplit('/').next()
+        );
+        fs::remove_dir_all(&to).unwrap();
+    };
+    kept("a/b/c", &["a/b/c/1", "a/b/c/2"]);
+    kept("a/./b/c", &["b/c/1", "b/c/2"]);
+    kept("a/b/./c/2", &["c/2"]);
+    kept("./a/b2", &["a/b2/c/3"]);
+    kept("a/./b*/c", &["b/c/1", "b/c/2", "b2/c/3"]);
+    kept("a/b/./", &["c/1", "c/2"]);
+    // Up to another bucket, which keeps the path too.
+    let other = TestBucket::new();
+    let _ =
+        bucket.haul("copy").args(["-R", &bucket.at("a/./b2/c"), &other.at("to/")]).finish().expect_success();
+    let mut names = other.names();
+    names.retain(|name| !name.ends_with(".haul"));
+    assert_eq!(names, ["to/b2/c/3"]);
+    let run =
+        bucket.haul("copy").arg(bucket.at("a/./b")).arg(bucket.scene.join("to")).finish().expect_code(2);
+    assert!(run.err().contains("component `.`"), "{run}");
 }
 
 fn the_requested_version_of_ip_reaches_the_store() {

@@ -24,18 +24,41 @@ pub(crate) fn is_pattern(source: &Location) -> bool {
 pub(crate) fn expand(ends: &mut Ends, sources: &[Location], links: Links) -> Result<Vec<Location>> {
     let mut all = Vec::with_capacity(sources.len());
     for source in sources {
-        let is_open = is_pattern(source) && !exists(ends, source, links)?;
-        let found = if is_open { matches(ends, source, links)? } else { Vec::new() };
+        let (plain, depth) = without_mark(source);
+        let is_open = is_pattern(&plain) && !exists(ends, &plain, links)?;
+        let found = if is_open { matches(ends, &plain, links)? } else { Vec::new() };
         if found.is_empty() {
             all.push(source.clone());
         }
-        all.extend(found);
+        all.extend(found.into_iter().map(|at| with_mark(at, depth)));
     }
     Ok(all)
 }
 
 fn exists(ends: &mut Ends, at: &Location, links: Links) -> Result<bool> {
     Ok(ends.source(at, &source_place(at), links)?.root()?.is_some())
+}
+
+/// A source without the `./` of `--relative` in its key, and the number of components before that. Other paths contain it
+/// as it is.
+fn without_mark(source: &Location) -> (Location, Option<usize>) {
+    let at = match source {
+        Location::Object(place) => place.key.find("/./"),
+        _ => None,
+    };
+    let Some(at) = at else { return (source.clone(), None) };
+    let path = source.path();
+    let (dropped, kept) = (&path[..=at], &path[at + 3..]);
+    let depth = dropped.iter().filter(|byte| **byte == b'/').count();
+    (with_path(source, [dropped, kept].concat()), Some(depth))
+}
+
+/// A match with the `./` behind so many components.
+fn with_mark(found: Location, depth: Option<usize>) -> Location {
+    let Some(depth) = depth else { return found };
+    let parts: Vec<&[u8]> = found.path().split_inclusive(|byte| *byte == b'/').collect();
+    let (dropped, kept) = parts.split_at(depth.min(parts.len()));
+    with_path(&found, [dropped.concat(), b"./".to_vec(), kept.concat()].concat())
 }
 
 /// The locations that a pattern matches.
@@ -121,6 +144,21 @@ fn entries_in(ends: &mut Ends, dir: &Location, pattern: &[u8], links: Links) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_mark_of_a_key_stays_in_its_place() {
+        let place = |key: &str| match Location::parse(b"s3://b/x").unwrap() {
+            Location::Object(place) => {
+                Location::Object(haul_core::ObjectPlace { key: key.to_owned(), ..place })
+            }
+            other => other,
+        };
+        let (plain, depth) = without_mark(&place("a/*/./c*"));
+        assert_eq!((plain.path(), depth), (&b"a/*/c*"[..], Some(2)));
+        assert_eq!(with_mark(place("a/b/c1"), depth), place("a/b/./c1"));
+        let other = Location::parse(b"h:a/./b*").unwrap();
+        assert_eq!(without_mark(&other), (other.clone(), None));
+    }
 
     #[test]
     fn local_paths_are_no_patterns() {
