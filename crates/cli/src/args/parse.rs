@@ -30,7 +30,7 @@ pub(crate) fn command() -> Command {
 /// takes time.
 pub(super) fn parser(typed: &str) -> Command {
     let name = foreign::canonical(typed);
-    let command = with_aliases(command());
+    let command = with_aliases(command(), typed);
     if command.find_subcommand(name).is_none() {
         return command;
     }
@@ -43,10 +43,15 @@ pub(super) fn parser(typed: &str) -> Command {
     })
 }
 
-fn with_aliases(command: Command) -> Command {
+fn with_aliases(command: Command, typed: &str) -> Command {
     let aliases = foreign::ALIASES.iter();
-    aliases
-        .fold(command, |command, (alias, name)| command.mut_subcommand(name, |command| command.alias(*alias)))
+    let command = aliases.fold(command, |command, (alias, name)| {
+        command.mut_subcommand(name, |command| command.alias(*alias))
+    });
+    match foreign::about(typed) {
+        Some(about) => command.mut_subcommand(foreign::canonical(typed), |command| command.about(about)),
+        None => command,
+    }
 }
 
 /// Whether settings may give an option of a command: all that are in its help, but those of one run.
@@ -126,7 +131,11 @@ pub(crate) fn parse_with(
         let line = "`-h` is too early: options follow the command, as in `haul copy -avh SRC DST`";
         return Err(RefusedCommand::Line(line.to_owned()));
     }
-    let parsed = if alone { read(with_aliases(short_help()), &words) } else { understood(&words, settle)? };
+    let parsed = if alone {
+        read(with_aliases(short_help(), typed(&words)), &words)
+    } else {
+        understood(&words, settle)?
+    };
     let mut cli = parsed.map_err(|error| refused(error, &words))?;
     match &mut cli.command {
         cli::Command::Copy(args) => args.remove_source_files |= foreign::moves(typed(&words)),

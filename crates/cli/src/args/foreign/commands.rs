@@ -13,6 +13,18 @@ pub(crate) const ALIASES: &[(&str, &str)] = &[
     ("du", "ls"),
 ];
 
+/// The first line of the help of a command that has another name and does something else than the command of haul.
+pub(crate) fn about(typed: &str) -> Option<&'static str> {
+    match typed {
+        "mv" | "move" => {
+            Some("Copy SRC to DST, verify, and remove the source files: copy --remove-source-files")
+        }
+        "du" => Some("Show how much a location holds: ls -r --summarize without the list"),
+        "cat" => Some("Write an object or file to standard output: get"),
+        _ => None,
+    }
+}
+
 /// Whether a command is `copy --remove-source-files`.
 pub(crate) fn moves(typed: &str) -> bool {
     matches!(typed, "mv" | "move")

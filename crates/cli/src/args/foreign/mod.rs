@@ -14,7 +14,7 @@ mod page;
 #[cfg(test)]
 mod tests;
 
-pub(super) use commands::{ALIASES, forces, moves, sums};
+pub(super) use commands::{ALIASES, about, forces, moves, sums};
 pub(super) use define::{define, force};
 pub(super) use lookup::{attached, canonical, command_advice, is_known, option_advice, with_value};
 pub(super) use scan::{has_long, misplaced};

@@ -8,7 +8,7 @@ use clap::{Arg, Command};
 use super::behind::{BEHIND, ValueShape};
 use super::commands::{ALIASES, refused};
 use super::word::{TOOLS, Word, WordVerdict, words};
-use crate::args::parse::parser;
+use crate::args::parse::{parse, parser};
 use crate::args::{COMMANDS, RefusedCommand};
 
 /// Locations that each command accepts.
@@ -315,6 +315,16 @@ fn aliases_do_no_more_than_the_commands_of_other_tools() {
         assert!(line(&["mirror", delete, "a", "b"]).is_ok(), "{delete}");
     }
     assert!(line(&["cp", "--copy-dest=x", "a", "b"]).is_err_and(|line| line.contains("`haul cp`")));
+}
+
+#[test]
+fn the_help_of_an_alias_says_how_it_differs() {
+    let help = |name: &str| match parse(["haul", name, "-h"].map(OsString::from)) {
+        Err(RefusedCommand::Parser(help)) => help.to_string(),
+        _ => panic!("{name} has no help"),
+    };
+    assert!(help("copy").contains("never delete") && !help("mv").contains("never delete"));
+    assert!(help("mv").contains("remove the source files") && help("du").contains("how much"));
 }
 
 /// A value of the shape.
