@@ -77,6 +77,20 @@ pub struct BadPage {
     pub page: u64,
 }
 
+impl PageReport {
+    /// Adds the results of another part.
+    pub fn join(&mut self, other: Self) {
+        self.counts.add(&other.counts);
+        self.named.extend(other.named);
+        for note in other.unchecked {
+            match self.unchecked.iter_mut().find(|known| known.cause == note.cause) {
+                Some(known) => known.count = known.count.saturating_add(note.count),
+                None => self.unchecked.push(note),
+            }
+        }
+    }
+}
+
 impl PageCounts {
     /// Adds the counts of another part.
     pub fn add(&mut self, other: &Self) {

@@ -76,6 +76,7 @@ pub use eta::floor as least_eta;
 pub use hash::{Algorithm, HashLine, hash};
 pub use offer::no_entry_fits_below;
 pub use options::{CopyOptions, Delete, EndPair, LockedRetries, OnFull, OtherSource, PathSelection, Paths};
+pub use page_report::tell_pages;
 pub use rate_controller::{PlannedRate, PressureGauge, RateController, RateHandle};
 pub use remove_sources::{Copied, remove_sources};
 pub use sha256::sha256;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use haul_core::event::{Action, Done};
 use haul_core::{
-    BadPage, Changes, Entry, Error, ErrorKind, Event, Failure, Limit, Method, Pace, Phase, Progress, RelPath,
+    Changes, Entry, Error, ErrorKind, Event, Failure, Limit, Method, Pace, Phase, Progress, RelPath,
     Reporter, ScanBatch, Tcp, Totals,
 };
 
@@ -192,9 +192,9 @@ impl<'a> Meter<'a> {
         self.done(&entry.path, Done::new(Action::Left, Changes::NONE, entry));
     }
 
-    /// Reports a page that does not match its checksum.
-    pub(crate) fn bad_page(&self, page: &BadPage) {
-        self.reporter.event(&Event::BadPage(page));
+    /// Reports an event.
+    pub(crate) fn tell(&self, event: &Event<'_>) {
+        self.reporter.event(event);
     }
 
     pub(crate) fn note(&self, text: &str) {

@@ -5,6 +5,7 @@ use haul_core::SLICE_LEN;
 
 use crate::index::{IndexFault, MemberHead, StreamFormat};
 use crate::record::{MemberRecord, RecordLog};
+use crate::watch::MemberWatch;
 
 /// The algorithm of [`crate::MemberPiece::crc`].
 const CRC: CrcAlgorithm = CrcAlgorithm::Crc32IsoHdlc;
@@ -26,6 +27,7 @@ pub(crate) struct IndexBuilder {
     /// The end of the content so far.
     at: u64,
     piece: Option<OpenPiece>,
+    watch: Option<Box<dyn MemberWatch>>,
 }
 
 /// A piece that may grow.
@@ -57,8 +59,8 @@ impl MemberPayload {
 }
 
 impl IndexBuilder {
-    pub(crate) fn new() -> Self {
-        Self { log: RecordLog::new(), members: 0, at: 0, piece: None }
+    pub(crate) fn new(watch: Option<Box<dyn MemberWatch>>) -> Self {
+        Self { log: RecordLog::new(), members: 0, at: 0, piece: None, watch }
     }
 
     pub(crate) fn format(&mut self, format: StreamFormat) -> Result<(), IndexFault> {
@@ -67,13 +69,19 @@ impl IndexBuilder {
 
     /// A member begins. Returns its number.
     pub(crate) fn begin(&mut self, head: MemberHead) -> Result<u32, IndexFault> {
+        let next = self.members.checked_add(1).ok_or(IndexFault::TooMany)?;
+        if let Some(watch) = &mut self.watch {
+            watch.begins(self.members, &head);
+        }
         self.log.add(&MemberRecord::Begin(head))?;
-        self.members = self.members.checked_add(1).ok_or(IndexFault::TooMany)?;
-        Ok(self.members - 1)
+        Ok(std::mem::replace(&mut self.members, next))
     }
 
     /// A member is complete.
     pub(crate) fn end(&mut self, member: u32, len: u64) -> Result<(), IndexFault> {
+        if let Some(watch) = &mut self.watch {
+            watch.ends(member, len);
+        }
         self.log.add(&MemberRecord::End { member, len })
     }
 
@@ -95,6 +103,9 @@ impl IndexBuilder {
             crc: crc_fast::Digest::new(CRC),
         });
         piece.crc.update(&bytes[..len as usize]);
+        if let Some(watch) = &mut self.watch {
+            watch.content(payload.member, *start, &bytes[..len as usize]);
+        }
         // A piece is no longer than a slice.
         piece.len += len as u32;
         *start += len;

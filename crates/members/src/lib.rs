@@ -15,8 +15,10 @@ mod scan;
 mod tar;
 #[cfg(test)]
 mod tests;
+mod watch;
 mod xbstream;
 
 pub use index::{IndexFault, Member, MemberHead, MemberIndex, MemberPiece, StreamFormat, TarMetadata};
 pub use record::{MAX_PACKED, decode};
 pub use scan::Scanner;
+pub use watch::MemberWatch;

@@ -4,6 +4,7 @@ use crate::build::{IndexBuilder, ScanStep};
 use crate::index::{IndexFault, StreamFormat};
 use crate::record::decode;
 use crate::tar::{BLOCK, Tar, is_header};
+use crate::watch::MemberWatch;
 use crate::xbstream::{FIXED, MAGIC, Xbstream};
 
 /// Recognises the format of a stream, and notes its members.
@@ -26,18 +27,24 @@ enum FormatDecoder {
 
 impl Default for Scanner {
     fn default() -> Self {
+        Self::with(None)
+    }
+}
+
+impl Scanner {
+    /// Shows the members to `watch`, if there is one.
+    #[must_use]
+    pub fn with(watch: Option<Box<dyn MemberWatch>>) -> Self {
         Self {
             decoder: FormatDecoder::Unknown,
-            builder: IndexBuilder::new(),
+            builder: IndexBuilder::new(watch),
             step: ScanStep::Gather(FIXED),
             gathered: Vec::new(),
             at: 0,
             fault: None,
         }
     }
-}
 
-impl Scanner {
     /// Takes the next bytes of the stream.
     pub fn push(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() && self.fault.is_none() {
@@ -58,20 +65,34 @@ impl Scanner {
         self.fault.as_ref()
     }
 
+    /// Whether the format of the stream is known.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        !matches!(self.decoder, FormatDecoder::Unknown)
+    }
+
+    /// Checks that the stream may end here.
+    ///
+    /// # Errors
+    /// Why it is incomplete, or the fault that is known already.
+    pub fn check_end(&self) -> Result<(), IndexFault> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let cut_off = !self.gathered.is_empty() || !matches!(self.step, ScanStep::Gather(_));
+        match &self.decoder {
+            FormatDecoder::Unknown => Err(IndexFault::Unknown),
+            FormatDecoder::Xbstream(decoder) => decoder.end(self.at, cut_off),
+            FormatDecoder::Tar(decoder) => decoder.end(self.at),
+        }
+    }
+
     /// The compressed index of the stream, which is stored in frames of these lengths if it is compressed.
     ///
     /// # Errors
     /// Why there is none.
     pub fn finish(self, frames: &[u32]) -> Result<Vec<u8>, IndexFault> {
-        if let Some(fault) = self.fault {
-            return Err(fault);
-        }
-        let cut_off = !self.gathered.is_empty() || !matches!(self.step, ScanStep::Gather(_));
-        match &self.decoder {
-            FormatDecoder::Unknown => return Err(IndexFault::Unknown),
-            FormatDecoder::Xbstream(decoder) => decoder.end(self.at, cut_off)?,
-            FormatDecoder::Tar(decoder) => decoder.end(self.at)?,
-        }
+        self.check_end()?;
         let packed = self.builder.finish(self.at, frames)?;
         // Checks that the index can be read.
         decode(&packed).map_err(|why| IndexFault::Damaged(0, why))?;

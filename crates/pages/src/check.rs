@@ -15,7 +15,7 @@ use crate::bytes::{PageVerdict, is_zero};
 use crate::control::Control;
 use crate::innodb::{HEAD_LEN, innodb, is_innodb_name, sure};
 use crate::pages::{MAX_PAGE, Pages};
-use crate::postgres::relation_file;
+use crate::postgres::{changed_at, relation_file};
 
 /// The pauses before a bad page is read again: its writer may be at it.
 const PAUSES: [Duration; 3] =
@@ -25,10 +25,10 @@ const PAUSES: [Duration; 3] =
 const MAX_NAMES: usize = 1 << 20;
 
 /// Clusters that are remembered.
-const MAX_CLUSTERS: usize = 1000;
+pub(crate) const MAX_CLUSTERS: usize = 1000;
 
 /// The control file of a cluster, below its directory.
-const CONTROL: &[u8] = b"global/pg_control";
+pub(crate) const CONTROL: &[u8] = b"global/pg_control";
 
 /// Checks the pages of the files of one source.
 pub struct PageCheck {
@@ -76,6 +76,16 @@ impl PageCheck {
         PageReport { counts: found.counts, named, unchecked: found.unchecked.clone() }
     }
 
+    /// Adds the findings of another check.
+    pub(crate) fn join(&self, report: PageReport) {
+        let mut found = self.found.lock();
+        found.counts.add(&report.counts);
+        found.named.extend(report.named);
+        for note in report.unchecked {
+            found.unchecked.push(note);
+        }
+    }
+
     /// The pages of a file of `len` bytes; `None` if it is not checked. `name` is the name of the root, for a source
     /// that is one file.
     ///
@@ -107,17 +117,23 @@ impl PageCheck {
         } else {
             None
         };
-        Ok(pages.map(|pages| FilePages {
-            check: Arc::clone(self),
-            path: path.clone(),
-            len,
-            pages,
-            has_failed: AtomicBool::new(false),
-        }))
+        Ok(pages.map(|pages| self.of(path, len, pages, None)))
+    }
+
+    /// The check of the pages of a file; with `since`, of those that are no newer.
+    pub(crate) fn of(
+        self: &Arc<Self>,
+        path: &RelPath,
+        len: u64,
+        pages: Pages,
+        since: Option<u64>,
+    ) -> FilePages {
+        let (check, path) = (Arc::clone(self), path.clone());
+        FilePages { check, path, len, pages, since, has_failed: AtomicBool::new(false) }
     }
 
     /// The pages of a file with the name of a tablespace.
-    fn tablespace(&self, path: &RelPath, read: &dyn ReadHead) -> Result<Option<Pages>> {
+    pub(crate) fn tablespace(&self, path: &RelPath, read: &dyn ReadHead) -> Result<Option<Pages>> {
         let mut head = read.head(MAX_PAGE)?;
         let mut found = sure(&head);
         if found.is_none() {
@@ -156,16 +172,26 @@ impl PageCheck {
     }
 
     /// A file is not checked: notes it, or fails if it has to be.
-    fn refuse(&self, path: &RelPath, cause: &str, must: bool) -> Result<Option<Pages>> {
+    pub(crate) fn refuse(&self, path: &RelPath, cause: &str, must: bool) -> Result<Option<Pages>> {
+        self.refuse_all((path, 1), cause, must)
+    }
+
+    /// So many files are not checked, the first of which is given.
+    pub(crate) fn refuse_all(
+        &self,
+        (path, files): (&RelPath, u64),
+        cause: &str,
+        must: bool,
+    ) -> Result<Option<Pages>> {
         if must && self.checks.fails {
             let error = Error::new(ErrorKind::BadPages, Side::Source, "check the pages of", cause);
             return Err(error.on(path.as_bytes()).with_hint(HINT));
         }
         let unchecked = &mut self.found.lock().unchecked;
         if let Some(note) = unchecked.iter_mut().find(|note| note.cause == cause) {
-            note.count += 1;
+            note.count += files;
         } else if unchecked.len() < MAX_UNCHECKED {
-            unchecked.push(Unchecked { cause: cause.to_owned(), count: 1, example: path.clone() });
+            unchecked.push(Unchecked { cause: cause.to_owned(), count: files, example: path.clone() });
         }
         Ok(None)
     }
@@ -186,6 +212,8 @@ pub struct FilePages {
     path: RelPath,
     len: u64,
     pages: Pages,
+    /// A page that was changed after this place in the log may be torn: the log has all of it.
+    since: Option<u64>,
     has_failed: AtomicBool,
 }
 
@@ -251,8 +279,8 @@ impl FilePages {
             let end = (offset + bytes.len() as u64).min(self.len / size * size).div_ceil(size);
             for number in next.max(offset / size)..end {
                 let verdict = match whole(bytes, *offset, number, self.pages.size()) {
-                    Some(page) => self.pages.judge(number, page),
-                    None => self.pages.judge(number, &self.assembled(number, runs)),
+                    Some(page) => self.judge(number, page),
+                    None => self.judge(number, &self.assembled(number, runs)),
                 };
                 match verdict {
                     PageVerdict::Unknown => counts.without_checksum += 1,
@@ -265,6 +293,13 @@ impl FilePages {
             next = next.max(end);
         }
         self.found(&counts, &bad)
+    }
+
+    fn judge(&self, number: u64, page: &[u8]) -> PageVerdict {
+        match (self.pages.judge(number, page), self.since) {
+            (PageVerdict::Bad, Some(since)) if changed_at(page) >= since => PageVerdict::Unknown,
+            (verdict, _) => verdict,
+        }
     }
 
     /// A page that `runs` has in parts only.
@@ -329,6 +364,21 @@ impl FilePages {
             self.has_failed.store(true, Ordering::Relaxed);
         }
         are_good
+    }
+
+    /// Its path.
+    pub(crate) fn path(&self) -> &RelPath {
+        &self.path
+    }
+
+    /// Whether its findings are those of `check`.
+    pub(crate) fn is_of(&self, check: &Arc<PageCheck>) -> bool {
+        Arc::ptr_eq(&self.check, check)
+    }
+
+    /// The size of each page in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.pages.size()
     }
 
     /// Whether all pages that were checked are good, or need not be.

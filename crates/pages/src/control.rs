@@ -38,6 +38,12 @@ impl Control {
         is_size.then_some(Self { has_checksums: version != 0, block, blocks_per_file })
     }
 
+    /// A cluster with checksums, and with the sizes that almost all have.
+    #[must_use]
+    pub(crate) fn usual() -> Self {
+        Self { has_checksums: true, block: 8192, blocks_per_file: 131_072 }
+    }
+
     /// The pages of the file with this number in its relation.
     #[must_use]
     pub fn pages(&self, segment: u32) -> Pages {

@@ -82,7 +82,7 @@ fn size(code: u32) -> Option<usize> {
 
 /// The pages as the second and the third one show them: the first one may be damaged, and further files of the system
 /// tablespace have no header.
-fn guessed(head: &[u8]) -> Option<Pages> {
+pub(crate) fn guessed(head: &[u8]) -> Option<Pages> {
     let sizes = |codes: Range<usize>| codes.map(|code| 512 << code);
     let all = sizes(3..8)
         .flat_map(|size| [(size, Sums::FullCrc32), (size, Sums::Original)])

@@ -20,6 +20,9 @@ mod innodb;
 mod innodb_format;
 mod innodb_sums;
 mod pages;
+mod passing;
+#[cfg(test)]
+mod passing_tests;
 mod postgres;
 #[cfg(test)]
 mod tests;
@@ -29,4 +32,5 @@ pub use check::{FilePages, PageCheck, ReadAgain, ReadHead};
 pub use control::Control;
 pub use innodb::{HEAD_LEN, innodb, is_innodb_name};
 pub use pages::{MAX_PAGE, Pages};
+pub use passing::{PassingFile, PassingPages};
 pub use postgres::{RelationFile, relation_file};

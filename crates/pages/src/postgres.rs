@@ -95,11 +95,36 @@ fn is_number(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_digit)
 }
 
+/// The place in the log of the last change of a page.
+pub(crate) fn changed_at(page: &[u8]) -> u64 {
+    let half = |at: usize| {
+        page.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |half| u64::from(u32::from_le_bytes(*half)))
+    };
+    half(0) << 32 | half(4)
+}
+
+/// The place in the log where a backup begins, from its file `backup_label`.
+pub(crate) fn backup_start(label: &[u8]) -> Option<u64> {
+    let line =
+        label.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"START WAL LOCATION: "))?;
+    let place = std::str::from_utf8(line.split(|byte| *byte == b' ').next()?).ok()?;
+    let (high, low) = place.split_once('/')?;
+    let half = |text: &str| u32::from_str_radix(text, 16).ok().map(u64::from);
+    Some(half(high)? << 32 | half(low)?)
+}
+
 pub(crate) fn judge(first: u32, number: u64, page: &[u8]) -> PageVerdict {
     let Some(stored) = page.get(STORED).and_then(<[u8]>::first_chunk) else { return PageVerdict::Unknown };
-    let sum = fnv1a(page) ^ first.wrapping_add(number as u32);
-    let sum = (sum % 65_535 + 1) as u16;
-    if u16::from_le_bytes(*stored) == sum { PageVerdict::Good } else { PageVerdict::Bad }
+    if u16::from_le_bytes(*stored) == sum(first.wrapping_add(number as u32), page) {
+        PageVerdict::Good
+    } else {
+        PageVerdict::Bad
+    }
+}
+
+/// The checksum of the page with this number in its relation.
+pub(crate) fn sum(number: u32, page: &[u8]) -> u16 {
+    ((fnv1a(page) ^ number) % 65_535 + 1) as u16
 }
 
 /// FNV-1a of a page, 32 sums side by side, with zeros in the place of the checksum.

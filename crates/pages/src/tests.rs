@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use crate::bytes::crc32c;
 use crate::{Control, HEAD_LEN, PageCheck, PageVerdict, ReadHead, innodb, is_innodb_name, relation_file};
 
-const SIZE: usize = 16 << 10;
+pub(crate) const SIZE: usize = 16 << 10;
 
 /// A tablespace in the format `full_crc32` with pages of 16 KiB, all of them in use.
-fn tablespace(pages: usize) -> Vec<u8> {
+pub(crate) fn tablespace(pages: usize) -> Vec<u8> {
     let mut all = Vec::new();
     for number in 0..pages {
         let mut page: Vec<u8> = (0..SIZE).map(|at| (at * 7 + number * 13) as u8).collect();
@@ -31,7 +31,7 @@ fn seal(page: &mut [u8]) {
 }
 
 /// A control file as that of version 15: the block size behind the floating point number, the checksum at the end.
-fn control(checksums: u32) -> Vec<u8> {
+pub(crate) fn control(checksums: u32) -> Vec<u8> {
     let mut bytes = vec![7; 200];
     bytes[8..12].copy_from_slice(&1300_u32.to_le_bytes());
     bytes.extend(1_234_567.0_f64.to_le_bytes());
@@ -61,11 +61,11 @@ impl ReadHead for MemoryFiles {
     }
 }
 
-fn path(text: &str) -> RelPath {
+pub(crate) fn path(text: &str) -> RelPath {
     RelPath::new(text.as_bytes()).unwrap()
 }
 
-fn checks(of: Databases, fails: bool) -> PageChecks {
+pub(crate) fn checks(of: Databases, fails: bool) -> PageChecks {
     PageChecks { of, fails }
 }
 

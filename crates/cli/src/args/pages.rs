@@ -35,6 +35,9 @@ pub(crate) struct PagesArgs {
     /// haul reads a bad page again, three times, as a server may be writing it. Then it names the page
     /// (`orders.ibd page 40961`), and the file fails. haul checks only files that it reads: not files that are up to date
     /// at DST. SRC has to be here, or on a host with haul; a stream for `get --unpack` can be anywhere.
+    ///
+    /// `put` checks the members of xbstream and tar, or a stream that is one tablespace, as they pass. It cannot read a
+    /// page again: at the first bad one it fails, and stores nothing.
     #[arg(long, value_enum, value_name = "WHICH", default_value_t, help_heading = "Databases")]
     pub(crate) pages: PagesMode,
     /// How to treat files with bad pages

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{EncodeArgs, FifoArgs, ManifestArgs, ObjectArgs, OutputArgs, ReachArgs};
+use super::{EncodeArgs, FifoArgs, ManifestArgs, ObjectArgs, OutputArgs, PagesArgs, ReachArgs};
 use crate::values::{number, parse_size};
 
 const EXAMPLES: &str = "\
@@ -58,6 +58,8 @@ pub(crate) struct PutArgs {
     pub(crate) max_parts: Option<u32>,
     #[command(flatten)]
     pub(crate) encode: EncodeArgs,
+    #[command(flatten)]
+    pub(crate) pages: PagesArgs,
     #[command(flatten)]
     pub(crate) object: ObjectArgs,
     #[command(flatten)]

@@ -316,7 +316,7 @@ fn h_is_help_only_if_it_stands_alone() {
 
 #[test]
 fn bad_pages_need_pages_that_are_checked() {
-    for command in ["copy", "verify"] {
+    for command in ["copy", "verify", "put"] {
         let alone = [command, "--bad-pages", "warn", "a", "b"];
         assert_eq!(refused(&alone), ErrorKind::MissingRequiredArgument);
         assert!(parse(&[command, "--pages", "off", "--bad-pages", "warn", "a", "b"]).is_ok());

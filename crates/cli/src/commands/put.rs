@@ -11,8 +11,8 @@ use std::thread;
 use std::time::Instant;
 
 use haul_core::path::printable;
-use haul_core::{Digest, Error, ErrorKind, Limit, Report, Result, Side, Totals};
-use haul_engine::Cancel;
+use haul_core::{Digest, Error, ErrorKind, Event, Limit, PageReport, Report, Result, Side, Totals};
+use haul_engine::{Cancel, tell_pages};
 use haul_job::{Ends, Observer, RequestCounts};
 use haul_members::IndexFault;
 use haul_object::PutOptions;
@@ -105,6 +105,7 @@ fn opened(
         // A destination that cannot be opened costs no backup.
         let targets = opener.targets("", options, ends, console)?;
         let input = input(command, name, cancel.flag())?.hashing(args.manifest.wants_sha256());
+        let input = input.checking(args.pages.checks(), last_name(&targets).as_bytes());
         return Ok(vec![PutStream { input, targets, status: Arc::default() }]);
     };
     let group = StreamGroup::start(command, name, args.allow_empty)?;
@@ -112,6 +113,7 @@ fn opened(
     for (pipe, input) in open_fifos(&group, directory, count, &cancel.flag())? {
         let targets = opener.targets(&pipe, options, ends.as_deref_mut(), console)?;
         let input = input.hashing(args.manifest.wants_sha256());
+        let input = input.checking(args.pages.checks(), pipe.as_bytes());
         streams.push(PutStream { input, targets, status: Arc::default() });
     }
     Ok(streams)
@@ -138,6 +140,7 @@ fn upload(
     }
     let mut report = Report { totals: totals(&statuses, targets), ..Report::default() };
     add_outcomes(&mut report, &outcomes, console);
+    add_pages(&mut report, outcomes.iter().filter_map(|(_, outcome)| outcome.pages.clone()), console);
     let stored = statuses.iter().map(|status| status.read.load(Ordering::Relaxed)).sum();
     let stored = stored_as(encode.encoding(), stored);
     report.seconds = begun.elapsed().as_secs_f64();
@@ -271,6 +274,27 @@ fn add_outcomes(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], con
             }
         }
     }
+}
+
+/// Shows the findings about pages of all streams.
+fn add_pages(report: &mut Report, found: impl Iterator<Item = PageReport>, console: &Console) {
+    let all = found.reduce(|mut all, other| {
+        all.join(other);
+        all
+    });
+    let tell = |event: &Event<'_>| match event {
+        Event::BadPage(page) => console.bad_page(page.path.as_bytes(), page.page),
+        Event::Note(text) => console.note(text),
+        Event::Warning(text) => console.warn(text),
+        _ => {}
+    };
+    report.pages = all.map(|all| tell_pages(all, &tell));
+}
+
+/// The name that the stream gets at its first destination.
+fn last_name(targets: &[PutTarget]) -> String {
+    let name = targets.first().map(PutTarget::name).unwrap_or_default();
+    name.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 /// The command to run, and its name for messages.

@@ -22,8 +22,13 @@ pub(crate) fn cases() -> Vec<TestCase> {
         each_flipped_page_of_innodb_is_named_on_every_way,
         tablespaces_of_each_format_are_checked_without_a_false_alarm,
         a_live_server_under_load_gives_no_false_alarm,
+        a_bad_page_in_a_stream_that_is_put_is_named_and_nothing_is_stored,
     ];
-    let postgres = cases![Need::Postgres; each_flipped_page_of_postgres_is_named];
+    let postgres = cases![
+        Need::Postgres;
+        each_flipped_page_of_postgres_is_named,
+        a_cluster_that_is_put_as_tar_is_checked,
+    ];
     mariadb
         .into_iter()
         .chain(postgres)
@@ -279,6 +284,91 @@ fn each_flipped_page_of_postgres_is_named() {
     assert!(run.out().contains("SRC has no global/pg_control of their cluster"), "{run}");
     let base = scene.by(Way::Local, "copy", data.join("base"), scene.join("again"));
     let _ = base.args(["--pages", "postgres"]).finish().expect_code(3);
+}
+
+fn a_bad_page_in_a_stream_that_is_put_is_named_and_nothing_is_stored() {
+    let scene = Scene::new();
+    let data = scene.join("mysql");
+    install(&data);
+    let server = MariaDbServer::start(&data);
+    server.query("create database shop");
+    table(&server, "orders", "", 18_000);
+    table(&server, "zipped", "ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8", 3000);
+    server.stop();
+    let orders = data.join("shop/orders.ibd");
+    let stored = scene.join("stored");
+    let put = |pack: &str, words: &[&str]| {
+        let script = format!("cd {} && {pack}", data.display());
+        let run = scene.haul("put").arg("--json").args(words).arg(&stored);
+        run.args(["--", "bash", "-ec", &script]).finish()
+    };
+    let forget = || {
+        fs::remove_file(&stored).unwrap();
+        let _ = fs::remove_file(scene.join("stored.haul-index"));
+    };
+    let ways = [
+        ("tar -c --sort=name *", "shop/orders.ibd"),
+        ("mbstream -c ibdata1 shop/*.ibd", "shop/orders.ibd"),
+        ("cat shop/orders.ibd", "stored"),
+    ];
+    for (pack, _) in ways {
+        let run = put(pack, &["--pages", "innodb"]).expect_success();
+        let pages = &summary(&run).0["pages"];
+        assert!(pages["innodb"].as_u64().unwrap() > 1000 && pages["bad"] == 0, "{run}");
+        forget();
+    }
+    let flipped = flip(&orders, 16 << 10, 100, 700);
+    for (pack, name) in ways {
+        let run = put(pack, &["--pages", "auto"]).expect_code(3);
+        // It does not read on.
+        let found = named(&run, name);
+        assert!(found.contains(&700) && found.len() < 50 && !stored.exists(), "{pack}: {run}");
+        assert!(
+            fs::read_dir(scene.path())
+                .unwrap()
+                .all(|entry| { !entry.unwrap().file_name().to_string_lossy().contains("stored") })
+        );
+        let run = put(pack, &["--pages", "auto", "--bad-pages", "warn"]).expect_success();
+        assert_eq!(named(&run, name), flipped, "{pack}");
+        forget();
+        let run = put(pack, &["--pages", "off"]).expect_success();
+        assert!(events(&run).iter().all(|event| event["type"] != "bad_page"), "{run}");
+        forget();
+    }
+    // For people, from standard input, and of a stream that holds no pages.
+    let run = scene.haul("put").args(["-q", "--pages", "auto"]).arg(scene.join("x.ibd"));
+    let run = run.input(fs::read(&orders).unwrap()).finish().expect_code(3);
+    assert!(run.err().contains("bad page: x.ibd page 700\n"), "{run}");
+    assert!(run.err().contains("--bad-pages warn stores the stream all the same"), "{run}");
+    for (which, code) in [("auto", 0), ("innodb", 3)] {
+        let run = scene.haul("put").args(["--pages", which]).arg(scene.join("dump")).input("create table");
+        let run = run.finish().expect_code(code);
+        assert!(run.err().contains("neither xbstream nor tar"), "{run}");
+        assert_eq!(scene.join("dump").exists(), code == 0, "{run}");
+        let _ = fs::remove_file(scene.join("dump"));
+    }
+}
+
+fn a_cluster_that_is_put_as_tar_is_checked() {
+    let scene = Scene::new();
+    let data = scene.join("pg");
+    fs::create_dir(&data).unwrap();
+    hand_over(&data);
+    let initdb = ["--no-sync", "--data-checksums", "-A", "trust", "-U", "postgres", "-D"];
+    tool(program("initdb").args(initdb).arg(&data));
+    let stored = scene.join("base.tar");
+    let put = || {
+        let run = scene.haul("put").args(["--json", "--pages", "postgres"]).arg(&stored);
+        run.args(["--", "tar", "-c", "-C"]).arg(&data).arg(".").finish()
+    };
+    // The control file may come behind the relations.
+    let pages = summary(&put().expect_success()).0["pages"].clone();
+    assert!(pages["postgres"].as_u64().unwrap() > 1000 && pages["bad"] == 0, "{pages}");
+    fs::remove_file(&stored).unwrap();
+    let relation = data.join("base/1/1259");
+    let flipped = flip(&relation, 8 << 10, 1, 3);
+    let run = put().expect_code(3);
+    assert!(named(&run, "base/1/1259") == flipped && !stored.exists(), "{run}");
 }
 
 fn a_file_that_only_looks_like_a_database_is_copied() {

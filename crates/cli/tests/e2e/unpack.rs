@@ -91,8 +91,9 @@ fn a_server_starts_on_a_backup_that_was_unpacked_in_parallel() {
     ];
     for (number, words) in ways.into_iter().enumerate() {
         let at = bucket.at(&format!("db{number}.xb"));
-        let run = bucket.haul("put").args(words).arg(&at).args(["--", "cat"]).arg(&stream).finish();
-        let _ = run.expect_success();
+        let run = bucket.haul("put").args(["--json", "--pages", "innodb"]).args(words).arg(&at);
+        let run = run.args(["--", "cat"]).arg(&stream).finish().expect_success();
+        assert!(summary(&run).0["pages"]["innodb"].as_u64().unwrap() > 1000, "{run}");
         let index = bucket.read(&format!("db{number}.xb.haul-index"));
         assert!(index.len() * 1000 < fs::metadata(&stream).unwrap().len() as usize, "{}", index.len());
         let unpacked = bucket.scene.join(format!("unpacked{number}"));

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use haul_core::{Digest, Error, ErrorKind, Result, Side};
+use haul_core::{Digest, Error, ErrorKind, PageChecks, PageReport, Result, Side};
 use haul_members::Scanner;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::group::StreamGroup;
+use super::pages::StreamPages;
 use super::process::{not_started, terminate};
 use crate::fifo::widen;
 use crate::sha256::StreamSha256;
@@ -33,6 +34,7 @@ pub struct Input {
     cancel: Arc<AtomicBool>,
     sha256: StreamSha256,
     scanner: Scanner,
+    pages: Option<StreamPages>,
 }
 
 /// One stream of a group.
@@ -57,6 +59,7 @@ impl Input {
             cancel,
             sha256: StreamSha256::default(),
             scanner: Scanner::default(),
+            pages: None,
         }
     }
 
@@ -77,6 +80,7 @@ impl Input {
             cancel,
             sha256: StreamSha256::default(),
             scanner: Scanner::default(),
+            pages: None,
         }
     }
 
@@ -101,6 +105,7 @@ impl Input {
             cancel,
             sha256: StreamSha256::default(),
             scanner: Scanner::default(),
+            pages: None,
         })
     }
 
@@ -109,6 +114,21 @@ impl Input {
     pub fn hashing(mut self, wanted: bool) -> Self {
         self.sha256 = StreamSha256::new(wanted);
         self
+    }
+
+    /// Checks the pages of database files in the stream, which is known by this name, if they are `wanted`.
+    #[must_use]
+    pub fn checking(mut self, wanted: Option<PageChecks>, name: &[u8]) -> Self {
+        if let Some(checks) = wanted {
+            let (pages, scanner) = StreamPages::new(checks, name);
+            (self.pages, self.scanner) = (Some(pages), scanner);
+        }
+        self
+    }
+
+    /// The findings about pages, if they are checked.
+    pub(super) fn page_report(&self) -> Option<PageReport> {
+        self.pages.as_ref().map(StreamPages::report)
     }
 
     /// The SHA-256 of the stream.
@@ -125,7 +145,7 @@ impl Input {
     /// Reads some bytes; 0 at the end of the stream.
     ///
     /// # Errors
-    /// `Cancelled`, the failure of the group, or the error of reading.
+    /// `Cancelled`, the failure of the group, the error of reading, or `BadPages`.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         loop {
             self.wanted("read")?;
@@ -149,6 +169,9 @@ impl Input {
                     }
                     self.sha256.update(&buffer[..len]);
                     self.scanner.push(&buffer[..len]);
+                    if let Some(pages) = &mut self.pages {
+                        pages.push(&self.scanner, &buffer[..len])?;
+                    }
                     return Ok(len);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -192,8 +215,11 @@ impl Input {
     /// both.
     ///
     /// # Errors
-    /// `Cancelled`, or that the command or the group has failed.
+    /// `BadPages`, `Cancelled`, or that the command or the group has failed.
     pub fn finish(&mut self) -> Result<()> {
+        if let Some(pages) = &mut self.pages {
+            pages.finish(&self.scanner)?;
+        }
         if let Some(member) = &mut self.group {
             if member.empty && !member.group.allows_empty() {
                 let error = Error::new(ErrorKind::Io, Side::Source, "put the stream", "it is empty");

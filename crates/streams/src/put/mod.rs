@@ -11,6 +11,7 @@ mod fifo_inputs;
 mod file;
 mod group;
 mod input;
+mod pages;
 mod plan;
 mod process;
 mod resume;

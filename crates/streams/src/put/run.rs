@@ -55,7 +55,8 @@ pub fn put(
         None => up.give_up(),
     })?;
     let unindexed = index.and_then(std::result::Result::err);
-    Ok(PutOutcome { input: made.err(), targets: done, sha256: input.sha256(), unindexed })
+    let (sha256, pages) = (input.sha256(), input.page_report());
+    Ok(PutOutcome { input: made.err(), targets: done, sha256, pages, unindexed })
 }
 
 /// Cuts the stream and hands each part to all targets. The caller closes the targets.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use haul_core::{BufferPool, Digest, Error, Note, RelPath, Result, Sink, Source};
+use haul_core::{BufferPool, Digest, Error, Note, PageReport, RelPath, Result, Sink, Source};
 use haul_members::IndexFault;
 use haul_object::{Client, PutOptions};
 
@@ -105,6 +105,8 @@ pub struct PutOutcome {
     pub targets: Vec<Option<Result<StoredObject>>>,
     /// The SHA-256 of the stream, if the input hashes by it.
     pub sha256: Option<Digest>,
+    /// The findings about pages, if they are checked.
+    pub pages: Option<PageReport>,
     /// Why no index of the members was written; `None` for a short stream, too.
     pub unindexed: Option<IndexFault>,
 }
