@@ -55,7 +55,7 @@ pub use share_settings::ShareSettings;
 pub use state::{hosts_dir, logins_dir};
 pub use stream_ends::{PipeProgram, create_file, create_index, find_index, open_file, run_programs};
 pub use trust::TrustRequest;
-pub use unpack::unpack;
+pub use unpack::{directory_sink, unpack};
 pub use wildcards::{
     KeyPattern, MatchingPage, OpenedSource, each_source, exists_key, is_key_pattern, only_object,
     open_sources,

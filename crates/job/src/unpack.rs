@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_core::{Location, Preserve, Report, Result, SinkOptions, Source, Totals};
+use haul_core::{Location, Preserve, Report, Result, Sink, SinkOptions, Source, Totals};
 use haul_engine::{Cancel, CopyOptions, EndPair};
 
 use super::ends::Ends;
@@ -13,6 +13,16 @@ use super::place::dir_place;
 
 /// The metadata of members that have none but the time of their stream.
 const TIMES: Preserve = Preserve { times: true, ..Preserve::NOTHING };
+
+/// The directory `at`, for the members of a stream. `has_metadata`: they have modes, owners and times.
+///
+/// # Errors
+/// Those of opening it.
+pub fn directory_sink(ends: &mut Ends, at: &Location, has_metadata: bool) -> Result<Arc<dyn Sink>> {
+    let preserve = if has_metadata { Preserve::default() } else { TIMES };
+    let options = SinkOptions { preserve, atomic: true, ..SinkOptions::default() };
+    ends.sink(at, &dir_place(at), &options)
+}
 
 /// Copies the members of a stream into the directory `at`. `has_metadata`: they have modes, owners and times.
 ///
@@ -26,9 +36,7 @@ pub fn unpack(
     observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<Report> {
-    let preserve = if has_metadata { Preserve::default() } else { TIMES };
-    let options = SinkOptions { preserve, atomic: true, ..SinkOptions::default() };
-    let sink = ends.sink(at, &dir_place(at), &options)?;
+    let sink = directory_sink(ends, at, has_metadata)?;
     let reporter = PartReporter {
         observer,
         root_name: &[],

@@ -17,6 +17,7 @@ Examples:
   haul get --identity key.txt s3://backups/pg.tar | tar x -C /restore
   haul get s3://backups/db1.xb --unpack /restore             # in parallel
   haul get s3://backups/db1.xb --unpack /restore --member 'shop/orders*'
+  zstd -dc db1.xb.zst | haul get - --unpack /restore
 
 Objects that `haul put` compressed or encrypted are decompressed and decrypted.
 
@@ -29,7 +30,7 @@ slice of a file is verified on arrival. Exit code 3: the content differs.";
 #[command(args_override_self = true, after_help = EXAMPLES)]
 pub(crate) struct GetArgs {
     /// The file or object: PATH, USER@HOST:PATH, sftp://HOST/PATH, s3://BUCKET/KEY, gs://BUCKET/KEY,
-    /// az://CONTAINER/KEY; or the name of a backup that xbcloud stored
+    /// az://CONTAINER/KEY; or the name of a backup that xbcloud stored; - is standard input, with --unpack
     #[arg(value_name = "SRC")]
     pub(crate) source: OsString,
     /// The file to write, or the directory to write it into; - is standard output [default: -]
@@ -41,7 +42,8 @@ pub(crate) struct GetArgs {
     /// Unpack the stream, xbstream or tar, into DIR: its files in parallel, in any order; rerun to resume
     ///
     /// DIR is created, or has to be empty. Each file is verified, and renamed into place when it is complete. `haul put`
-    /// has written an index of the stream; without one, the stream is read twice (see `haul index`).
+    /// has written an index of the stream; without one, the stream is read twice (see `haul index`). A stream from
+    /// standard input is unpacked as it passes, and cannot be resumed.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "fifo_dir", "raw", "manifest"],
           help_heading = "Members")]
     pub(crate) unpack: Option<PathBuf>,

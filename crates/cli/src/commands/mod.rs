@@ -38,6 +38,8 @@ mod sync;
 mod targets;
 mod transfer;
 mod unpack;
+mod unpack_mark;
+mod unpack_stdin;
 mod verify;
 
 pub(crate) use dispatch::run;

@@ -1,91 +1,36 @@
 //! `haul get --unpack` and `--member`.
 
-use std::fs::{self, File};
-use std::io::{ErrorKind as Io, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_core::{BufferPool, Digest, Error, Location, Report, Result, Side};
+use haul_core::{BufferPool, Location, Report, Result};
 use haul_job::{Observer, RequestCounts, unpack};
 use haul_streams::get::{Got, InputFile, get_file};
-use haul_streams::unpack::{MemberSource, RESERVED};
+use haul_streams::unpack::MemberSource;
 
 use super::get_output::{file, names, progress, report, stdout};
 use super::members::{OpenStream, Opening};
 use super::output::stream_settings;
 use super::start::start_run;
 use super::stream::{report_copied, watched};
+use super::unpack_mark::Mark;
+use super::unpack_stdin::{is_stdin, run as unpack_stdin};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::render::{Console, Start, Summary, SummaryCommand};
 use crate::settings::{check_get, usage};
 
-/// The mark in a directory while a stream is unpacked there: it names the stream.
-struct Mark {
-    path: PathBuf,
-}
-
-impl Mark {
-    /// Checks that a stream may be unpacked into `dir`, and marks it.
-    ///
-    /// # Errors
-    /// [`haul_core::ErrorKind::Usage`] if it is not empty and nothing of this stream was unpacked there; errors of making it.
-    fn set(dir: &Path, state: &Digest, merge: bool) -> Result<Self> {
-        let failed = |error: &std::io::Error| {
-            Error::io(Side::Destination, "make", error).on(dir.as_os_str().as_bytes())
-        };
-        fs::create_dir_all(dir).map_err(|error| failed(&error))?;
-        let path = dir.join(std::ffi::OsStr::from_bytes(RESERVED));
-        let wanted = format!("{state}\n");
-        match fs::read(&path) {
-            Ok(found) if found == wanted.as_bytes() => return Ok(Self { path }),
-            Ok(_) if !merge => {
-                let error = usage(
-                    "unpack",
-                    "another stream, or an earlier one of this name, was being unpacked there",
-                );
-                let hint = "finish that run, unpack into another directory, or use --merge";
-                return Err(error.on(dir.as_os_str().as_bytes()).with_hint(hint));
-            }
-            Err(error) if error.kind() != Io::NotFound => return Err(failed(&error)),
-            Ok(_) | Err(_) => {}
-        }
-        if !merge && fs::read_dir(dir).map_err(|error| failed(&error))?.next().is_some() {
-            let error = usage("unpack", "the directory is not empty").on(dir.as_os_str().as_bytes());
-            return Err(error.with_hint("unpack into another one; --merge replaces files of the same names"));
-        }
-        // That of another stream; a link of this name is not followed.
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != Io::NotFound => return Err(failed(&error)),
-            Ok(()) | Err(_) => {}
-        }
-        // On disk before any unpacked file, so that a crash does not leave files without it.
-        let written = File::create_new(&path).and_then(|mut mark| {
-            mark.write_all(wanted.as_bytes())?;
-            mark.sync_all()?;
-            File::open(dir)?.sync_all()
-        });
-        written.map_err(|error| failed(&error))?;
-        Ok(Self { path })
-    }
-
-    /// Removes the mark: all is there.
-    fn remove(self) -> Result<()> {
-        let failed = |error: &std::io::Error| {
-            Error::io(Side::Destination, "remove", error).on(self.path.as_os_str().as_bytes())
-        };
-        fs::remove_file(&self.path).map_err(|error| failed(&error))
-    }
-}
-
 /// Unpacks a stream, or writes one of its members.
 ///
 /// # Errors
 /// Errors before the run starts; later errors are in the summary.
 pub(super) fn run(args: &GetArgs) -> Result<Exit> {
+    if let Some(dir) = args.unpack.as_deref().filter(|_| is_stdin(args)) {
+        return unpack_stdin(args, dir);
+    }
     let begun = Instant::now();
     let at = parse_location(&args.source, &args.reach.given)?;
     check_get(args, &at)?;

@@ -30,6 +30,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         streams_that_others_wrote_are_unpacked_with_and_without_an_index,
         a_stream_that_cannot_be_unpacked_is_refused_and_nothing_is_made,
         a_directory_with_something_else_is_refused,
+        a_stream_from_standard_input_is_unpacked_as_it_passes,
     ];
     with_store.into_iter().chain(alone).collect()
 }
@@ -305,6 +306,13 @@ fn a_stream_that_cannot_be_unpacked_is_refused_and_nothing_is_made() {
         fs::write(&file, &bytes).unwrap();
         let run = scene.haul("get").arg(&file).arg("--unpack").arg(&out).finish().expect_code(code);
         assert!(run.err().contains(said) && !out.exists(), "{name}: {run}");
+        // From a pipe, files are unpacked before the place where it breaks.
+        let (piped, from) = (scene.join(format!("{name}.piped")), bytes.clone());
+        let run = scene.haul("get").args(["-q", "-", "--unpack"]).arg(&piped).input(from).finish();
+        let run = run.expect_code(code);
+        assert!(run.err().contains(said), "{name}: {run}");
+        let left = || fs::read_dir(&piped).into_iter().flatten().map(|entry| entry.unwrap().file_name());
+        assert!(left().all(|left| left == ".haul-unpack" || left == "b"), "{:?}", left().collect::<Vec<_>>());
         // A stream that cannot be unpacked can be stored.
         let stored = scene.join(format!("{name}.stored"));
         let run = scene.haul("put").arg(&stored).input(bytes.clone()).finish().expect_success();
@@ -313,6 +321,52 @@ fn a_stream_that_cannot_be_unpacked_is_refused_and_nothing_is_made() {
         assert!(!scene.join(format!("{name}.stored.haul-index")).exists());
     }
     assert!(!scene.join("x").exists());
+}
+
+fn a_stream_from_standard_input_is_unpacked_as_it_passes() {
+    let scene = Scene::new();
+    let source = scene.join("source");
+    fs::create_dir_all(source.join("db/deep")).unwrap();
+    noise(&source.join("db/a.ibd"), 15_000_000);
+    noise(&source.join("db/deep/b.ibd"), 8 << 20);
+    noise(&source.join("db/c"), 4096);
+    fs::write(source.join("empty"), "").unwrap();
+    let stream = written(&source, "mbstream -c db/a.ibd db/deep/b.ibd db/c empty");
+    for (number, name) in ["-", "/dev/stdin"].into_iter().enumerate() {
+        let out = scene.join(format!("out{number}"));
+        let run = scene.haul("get").args([name, "--unpack"]).arg(&out).input(stream.clone());
+        let run = run.finish().expect_success();
+        assert!(run.err().contains("passes once"), "{run}");
+        assert_same_files(&source, &out);
+        // A directory with something in it is none for another run.
+        let run = scene.haul("get").args([name, "--unpack"]).arg(&out).input(stream.clone());
+        assert!(run.finish().expect_code(2).err().contains("the directory is not empty"));
+    }
+    let out = scene.join("some");
+    let run = scene.haul("get").args(["--json", "-", "--member", "db/deep", "--unpack"]).arg(&out);
+    let run = run.input(stream).finish().expect_success();
+    assert_eq!((summary(&run).of("found"), summary(&run).of("copied")), (1, 1));
+    assert_same_files(&source.join("db/deep"), &out.join("db/deep"));
+    // tar has directories, links, modes and times.
+    let make = "ln -s c db/link; ln db/c db/hard; chmod 640 db/c; mkfifo db/pipe; truncate -s 9M db/sparse
+                printf end | dd of=db/sparse bs=1 seek=5000000 conv=notrunc status=none; touch -d 2001-01-01 db/deep db/a.ibd";
+    written(&source, make);
+    let stream = written(&source, "tar --format=pax -S --sort=name -cf - db");
+    let theirs = scene.join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    fs::write(scene.join("x.tar"), &stream).unwrap();
+    written(&theirs, &format!("tar -xpf {}", scene.join("x.tar").display()));
+    let out = scene.join("tar");
+    let run = scene.haul("get").args(["--json", "-", "--unpack"]).arg(&out).input(stream).finish();
+    let told = summary(&run.expect_success());
+    assert_eq!((told.of("linked"), told.of("failed")), (1, 0));
+    assert_same_tree(&theirs.join("db"), &out.join("db"));
+    assert!(haul_testkit::tree::allocated(&out.join("db/sparse")) < 1 << 20, "holes stay");
+    let out = scene.join("none");
+    let run = scene.haul("get").args(["-q", "-", "--unpack"]).arg(&out).input("").finish().expect_code(1);
+    assert!(run.err().contains("it is empty") && run.err().lines().count() == 1 && !out.exists(), "{run}");
+    let run = scene.haul("get").args(["-", "--pages", "auto", "--unpack"]).arg(&out).input("").finish();
+    assert!(run.expect_code(2).err().contains("passes only once"));
 }
 
 fn a_directory_with_something_else_is_refused() {

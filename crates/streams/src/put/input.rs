@@ -33,7 +33,7 @@ pub struct Input {
     name: String,
     cancel: Arc<AtomicBool>,
     sha256: StreamSha256,
-    scanner: Scanner,
+    scanner: Option<Scanner>,
     pages: Option<StreamPages>,
 }
 
@@ -58,7 +58,7 @@ impl Input {
             name: "standard input".to_owned(),
             cancel,
             sha256: StreamSha256::default(),
-            scanner: Scanner::default(),
+            scanner: Some(Scanner::default()),
             pages: None,
         }
     }
@@ -79,7 +79,7 @@ impl Input {
             name: name.to_owned(),
             cancel,
             sha256: StreamSha256::default(),
-            scanner: Scanner::default(),
+            scanner: Some(Scanner::default()),
             pages: None,
         }
     }
@@ -104,7 +104,7 @@ impl Input {
             name: name.to_owned(),
             cancel,
             sha256: StreamSha256::default(),
-            scanner: Scanner::default(),
+            scanner: Some(Scanner::default()),
             pages: None,
         })
     }
@@ -116,12 +116,18 @@ impl Input {
         self
     }
 
+    /// Does not look for members: the caller does.
+    pub(crate) fn unscanned(mut self) -> Self {
+        self.scanner = None;
+        self
+    }
+
     /// Checks the pages of database files in the stream, which is known by this name, if they are `wanted`.
     #[must_use]
     pub fn checking(mut self, wanted: Option<PageChecks>, name: &[u8]) -> Self {
         if let Some(checks) = wanted {
             let (pages, scanner) = StreamPages::new(checks, name);
-            (self.pages, self.scanner) = (Some(pages), scanner);
+            (self.pages, self.scanner) = (Some(pages), Some(scanner));
         }
         self
     }
@@ -139,7 +145,7 @@ impl Input {
 
     /// Takes the scanner, which has the records of the members of the stream.
     pub(super) fn take_scanner(&mut self) -> Scanner {
-        std::mem::take(&mut self.scanner)
+        self.scanner.take().unwrap_or_default()
     }
 
     /// Reads some bytes; 0 at the end of the stream.
@@ -168,9 +174,11 @@ impl Input {
                         member.empty = false;
                     }
                     self.sha256.update(&buffer[..len]);
-                    self.scanner.push(&buffer[..len]);
-                    if let Some(pages) = &mut self.pages {
-                        pages.push(&self.scanner, &buffer[..len])?;
+                    if let Some(scanner) = &mut self.scanner {
+                        scanner.push(&buffer[..len]);
+                        if let Some(pages) = &mut self.pages {
+                            pages.push(scanner, &buffer[..len])?;
+                        }
                     }
                     return Ok(len);
                 }
@@ -217,8 +225,8 @@ impl Input {
     /// # Errors
     /// `BadPages`, `Cancelled`, or that the command or the group has failed.
     pub fn finish(&mut self) -> Result<()> {
-        if let Some(pages) = &mut self.pages {
-            pages.finish(&self.scanner)?;
+        if let (Some(pages), Some(scanner)) = (&mut self.pages, &self.scanner) {
+            pages.finish(scanner)?;
         }
         if let Some(member) = &mut self.group {
             if member.empty && !member.group.allows_empty() {

@@ -8,11 +8,15 @@ mod at;
 mod blocks;
 mod frames;
 mod joined;
+mod member_files;
 mod open;
 mod pages;
 mod scan;
+mod sequential;
 mod source;
 
 pub use joined::join;
+pub use member_files::{FileDone, SequentialSettings};
 pub use open::{IndexOrigin, MemberStream, open_chunks, open_file, open_object, write_index};
+pub use sequential::{SequentialOutcome, SequentialStream};
 pub use source::{MemberSource, RESERVED};

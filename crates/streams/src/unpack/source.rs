@@ -22,10 +22,10 @@ use super::pages::MemberPages;
 pub const RESERVED: &[u8] = b".haul-unpack";
 
 /// The mode of files without one, before the umask: that of mbstream(1).
-const MODE: u32 = 0o660;
+pub(super) const MODE: u32 = 0o660;
 
 /// The mode of directories that the stream does not name, before the umask.
-const DIR_MODE: u32 = 0o770;
+pub(super) const DIR_MODE: u32 = 0o770;
 
 /// Entries that are handed over at once.
 const ENTRIES: usize = 1000;
@@ -247,7 +247,7 @@ fn in_slice(pieces: &[MemberPiece], slice: Slice) -> impl Iterator<Item = Member
 }
 
 /// Whether a pattern selects a path: it matches the path or a directory above it.
-fn selects(pattern: &[u8], path: &RelPath) -> bool {
+pub(super) fn selects(pattern: &[u8], path: &RelPath) -> bool {
     let mut at = Some(path.clone());
     while let Some(path) = at.filter(|path| !path.is_root()) {
         if matches_name(pattern, path.as_bytes()) {
