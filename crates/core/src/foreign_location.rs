@@ -42,6 +42,7 @@ pub(crate) fn advice(text: &[u8]) -> Option<String> {
         .or_else(|| of_windows(&text))
         .or_else(|| of_daemon(&text))
         .or_else(|| of_remote(&text))
+        .or_else(|| of_port(&text))
 }
 
 /// Other names of objects: `https://bucket.s3.amazonaws.com/key`, `arn:aws:s3:::bucket/key`, and the slips
@@ -180,6 +181,17 @@ fn of_remote(text: &str) -> Option<String> {
     Some(format!("{instead} (for a host named {name}, write ssh://{name}/~/{path})"))
 }
 
+/// `host:22022:/path`.
+fn of_port(text: &str) -> Option<String> {
+    let (host, rest) = text.split_once(':').filter(|(host, _)| !host.is_empty() && !host.contains('/'))?;
+    let (port, path) = rest.split_once(':')?;
+    let is_port = port.parse::<u16>().is_ok_and(|port| port > 0) && port.chars().all(|c| c.is_ascii_digit());
+    let home = if path.starts_with('/') { "" } else { "/~/" };
+    is_port.then(|| {
+        format!("write ssh://{host}:{port}{home}{path} (for a file named {port}:{path}, write ssh://{host}/~/{rest})")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,6 +244,8 @@ mod tests {
             ("gcs:bucket", "write gs://bucket"),
             ("b2:bucket/x", "--endpoint"),
             ("gdrive:docs", "use rclone"),
+            ("me@h:2222:/srv/x", "write ssh://me@h:2222/srv/x (for a file named 2222:/srv/x"),
+            ("h:2222:x", "write ssh://h:2222/~/x"),
         ] {
             let said = advice(text.as_bytes());
             let fits =
