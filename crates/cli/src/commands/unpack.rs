@@ -57,6 +57,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     };
     let mut summary = Summary::new(SummaryCommand::Get, ended.inspect_err(|error| console.ended_by(error))?);
     summary.is_of_files = client.is_none();
+    summary.is_unpacked = args.unpack.is_some();
     summary.requests = client.map(|client| RequestCounts::of(client.requests()));
     Ok(console.finish(summary))
 }

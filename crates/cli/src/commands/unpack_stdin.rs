@@ -49,7 +49,7 @@ pub(super) fn run(args: &GetArgs, dir: &Path) -> Result<Exit> {
     let report = ended.inspect_err(|error| console.ended_by(error))?;
     let report = Report { seconds: begun.elapsed().as_secs_f64(), ..report };
     let mut summary = Summary::new(SummaryCommand::Get, report);
-    summary.is_of_files = true;
+    (summary.is_of_files, summary.is_unpacked) = (true, true);
     Ok(console.finish(summary))
 }
 

@@ -66,6 +66,8 @@ pub(crate) struct Summary {
     pub(crate) retry: Option<String>,
     /// A stream went into or out of files alone.
     pub(crate) is_of_files: bool,
+    /// The files of a stream were unpacked.
+    pub(crate) is_unpacked: bool,
     /// Requests to object stores.
     pub(crate) requests: Option<RequestCounts>,
     /// In a dry run, the requests that the run needs.
@@ -283,6 +285,7 @@ impl Summary {
         let is_put = self.command == SummaryCommand::Put;
         let (verb, objects) = match self.is_of_files {
             _ if self.command == SummaryCommand::Pipe => ("piped:", count(copied, "stream", "streams")),
+            _ if self.is_unpacked => ("unpacked:", count(copied, "file", "files")),
             true => (if is_put { "written:" } else { "read:" }, count(copied, "file", "files")),
             false => (if is_put { "uploaded" } else { "downloaded" }, count(copied, "object", "objects")),
         };
