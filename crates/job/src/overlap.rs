@@ -12,8 +12,8 @@ use haul_core::{Location, Place, PlaceRoot, RelPath, Result};
 use super::errors::usage;
 
 /// Refuses a destination that equals the source or is inside it without being excluded; with `deletes`, also a source
-/// that is inside the destination. Checks local paths, and places on one host, share or bucket by their names. A source that is a symbolic link is
-/// copied as a link and overlaps nothing.
+/// that is inside the destination. Checks local paths, and places on one host, share or bucket by their names. A source
+/// that is a symbolic link here is copied as a link and overlaps nothing.
 ///
 /// # Errors
 /// [`haul_core::ErrorKind::Usage`].
@@ -65,9 +65,10 @@ fn elsewhere(at: &Location) -> Option<(String, &[u8])> {
 fn plain(path: &[u8]) -> Option<PathBuf> {
     // A relative path begins in the home directory.
     let mut plain = PathBuf::from(if path.starts_with(b"/") { "/" } else { "" });
+    let path = if path == b"~" { b"" } else { path.strip_prefix(b"~/").unwrap_or(path) };
     for name in path.split(|byte| *byte == b'/') {
         match name {
-            b"" | b"." | b"~" => {}
+            b"" | b"." => {}
             b".." => return None,
             name => plain.push(OsStr::from_bytes(name)),
         }
@@ -187,6 +188,7 @@ mod tests {
         }
         assert!(is_allowed("h:/t/../a/", "h:/t/", true), "the text does not tell");
         assert!(!is_allowed("h:t/", "h:t/x", false) && !is_allowed("h:~/t/", "h:t/x", false), "in the home");
+        assert!(is_allowed("h:/t/~/", "h:/t/x", false), "a name that means the home only at the beginning");
         assert!(!is_allowed("h:/t/", "sftp://h/t/x", false), "by another way");
         assert!(is_allowed("h:/t/", "other:/t/x", false), "on another machine");
     }
