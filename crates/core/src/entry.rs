@@ -1,5 +1,7 @@
 //! The results of a scan: a name and its metadata.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use serde::{Deserialize, Serialize};
 
 use crate::digest::MAX_FILE_LEN;
@@ -22,6 +24,13 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
+    /// The time by the local clock.
+    #[must_use]
+    pub fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { sec: i64::try_from(since.as_secs()).unwrap_or(i64::MAX), nsec: since.subsec_nanos() }
+    }
+
     /// The time this many nanoseconds after 1970, or before it if negative; `None` if the seconds do not fit.
     #[must_use]
     pub fn from_nanoseconds(all: i128) -> Option<Self> {
@@ -208,6 +217,12 @@ impl Entry {
     #[must_use]
     pub fn is_sparse(&self) -> bool {
         self.is_file() && self.allocated < self.len
+    }
+
+    /// Whether both are one file or directory, whatever paths lead to it; `false` if an end does not tell.
+    #[must_use]
+    pub fn is_one_with(&self, other: &Self) -> bool {
+        self.ctime.is_some() && (self.ctime, self.ino) == (other.ctime, other.ino)
     }
 
     /// The state of the source file that its slices belong to. A stream has the same identity at any length: its slices

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use crossbeam_channel::{RecvTimeoutError, bounded};
 use haul_core::{Digest, ErrorKind, RelPath, Report, Reporter, Result, Source};
-use haul_threads::{both, spawn};
+use haul_threads::both;
 
 use crate::cancel::Cancel;
 use crate::hash::{Algorithm, HashLine};
@@ -12,6 +11,7 @@ use crate::hashing::Hashing;
 use crate::inspect::{Inspection, reading};
 use crate::meter::Meter;
 use crate::page_report::report_pages;
+use crate::pipeline::reporting;
 use crate::verify::{VerifyDifference, same_length};
 
 /// The number of lines in one request.
@@ -31,7 +31,8 @@ pub fn check_manifest(
     let meter = Meter::new(reporter);
     let ends = [destination];
     let check = ManifestCheck { destination, algorithm, meter: &meter, hashing: Hashing::new(&ends) };
-    check.with_progress(|| {
+    let report = || meter.progress_of_reading(&reading(destination.streams()), check.hashing.in_progress());
+    reporting(PROGRESS, report, || {
         while !cancel.is_cancelled() && meter.fatal().is_none() {
             let Some(wanted) = check.next_lines(lines) else { break };
             if let Err(error) = check.compare(wanted, found) {
@@ -51,23 +52,6 @@ struct ManifestCheck<'a> {
 }
 
 impl ManifestCheck<'_> {
-    /// Does the work, and reports its progress meanwhile.
-    fn with_progress(&self, work: impl FnOnce()) {
-        std::thread::scope(|scope| {
-            let (work_in, ended) = bounded::<()>(0);
-            let report = move || {
-                while ended.recv_timeout(PROGRESS) == Err(RecvTimeoutError::Timeout) {
-                    let streams = self.destination.streams();
-                    self.meter.progress_of_reading(&reading(streams), self.hashing.in_progress());
-                }
-            };
-            // Without this thread only the progress is missing.
-            drop(spawn(scope, "progress", report));
-            work();
-            drop(work_in);
-        });
-    }
-
     /// The next lines of a manifest, without those that cannot be read; `None` at the end.
     fn next_lines(&self, lines: &mut dyn Iterator<Item = Result<HashLine>>) -> Option<Vec<HashLine>> {
         let mut good = Vec::new();

@@ -268,9 +268,7 @@ impl DestinationListing<'_> {
     /// Whether the entry is the root of the source. Names of a host and symbolic links can lead to it in ways that no path
     /// shows.
     fn is_source(&self, entry: &Entry) -> bool {
-        let is_one =
-            |root: &Entry| root.ctime.is_some() && (root.ctime, root.ino) == (entry.ctime, entry.ino);
-        entry.is_dir() && self.source_root.as_ref().is_some_and(is_one)
+        entry.is_dir() && self.source_root.as_ref().is_some_and(|root| root.is_one_with(entry))
     }
 
     /// Sorts the entries that rules protect.

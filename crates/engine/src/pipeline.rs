@@ -78,20 +78,28 @@ pub(crate) fn pipeline(run: &Run<'_>, workers: usize, find: impl FnOnce(&Sender<
 
 /// Does work after the pipeline, and reports the progress meanwhile.
 pub(crate) fn with_progress<T>(run: &Run<'_>, work: impl FnOnce() -> T) -> T {
+    let mut progress_at = Instant::now();
+    let report = || {
+        run.look(0);
+        if progress_at.elapsed() >= PROGRESS {
+            progress_at = Instant::now();
+            run.show_progress();
+        }
+    };
+    reporting(TICK, report, work)
+}
+
+/// Does work, and calls `report` at this interval meanwhile.
+pub(crate) fn reporting<T>(every: Duration, mut report: impl FnMut() + Send, work: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
         let (work_in, ended) = bounded::<()>(0);
-        let mut progress_at = Instant::now();
-        let report = move || {
-            while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                run.look(0);
-                if progress_at.elapsed() >= PROGRESS {
-                    progress_at = Instant::now();
-                    run.show_progress();
-                }
+        let reports = move || {
+            while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                report();
             }
         };
         // Without this thread only the progress is missing.
-        drop(spawn(scope, "progress", report));
+        drop(spawn(scope, "progress", reports));
         let result = work();
         drop(work_in);
         result

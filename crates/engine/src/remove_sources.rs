@@ -179,8 +179,7 @@ fn is_there(Confirmed { entry, proof }: &Confirmed, there: Option<Entry>) -> Res
     if cannot_tell && (entry.ctime.is_none() || there.ctime.is_none()) {
         return Err(stays("haul cannot tell whether it is the same file as at the destination", &entry.path));
     }
-    let is_one = entry.ctime.is_some() && (there.ctime, there.ino) == (entry.ctime, entry.ino);
-    if is_one {
+    if entry.is_one_with(&there) {
         return Err(stays("it is the same file as at the destination", &entry.path));
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use haul_core::sync::Mutex;
 use haul_core::{RelPath, Timestamp};
@@ -78,7 +78,7 @@ impl Index {
     pub fn directory(&self, path: &RelPath, stamp: &Stamp) -> Option<KnownDir<'_>> {
         let stored = self.stored.as_ref()?;
         let found = stored.directory(path).ok()??;
-        let age = u64::try_from(now().sec.checked_sub(found.directory.read)?).ok()?;
+        let age = u64::try_from(Timestamp::now().sec.checked_sub(found.directory.read)?).ok()?;
         let before = self.renumbered(found.directory.stamp)?;
         if before != *stamp || age >= self.refresh.as_secs() {
             return None;
@@ -103,7 +103,7 @@ impl Index {
     /// recently to be recorded.
     pub fn record(&self, path: &RelPath, stamp: Stamp) -> Option<Recording<'_>> {
         self.listed.fetch_add(1, Ordering::Relaxed);
-        let now = now();
+        let now = Timestamp::now();
         let settled = Timestamp { sec: now.sec.saturating_sub(DOUBTFUL.as_secs() as i64), ..now };
         (stamp.mtime < settled && stamp.ctime < settled)
             .then(|| Recording::new(&self.kept, path, stamp, now.sec))
@@ -212,10 +212,4 @@ fn write_directory(
         }
     }
     new.next_directory()
-}
-
-/// The time by the local clock.
-pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp { sec: i64::try_from(since.as_secs()).unwrap_or(i64::MAX), nsec: since.subsec_nanos() }
 }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use haul_core::{Entry, EntryKind, RelPath, Timestamp};
 
-use crate::index::now;
 use crate::stored::StoredIndex;
 use crate::{Index, Stamp, Use};
 
@@ -170,7 +169,7 @@ fn an_index_is_written_only_after_a_complete_scan_with_news() {
 fn a_recently_changed_directory_is_not_trusted() {
     let case = IndexTest::new();
     let index = case.open();
-    let now = now();
+    let now = Timestamp::now();
     for (mtime, ctime) in [(now, stamp(0).ctime), (stamp(0).mtime, now)] {
         assert!(index.record(&path("a"), Stamp { mtime, ctime, ..stamp(0) }).is_none());
     }

@@ -16,7 +16,6 @@ pub mod survey;
 pub mod write;
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use haul_core::probe::{ProbeResult, ProbeTask};
 use haul_core::{Place, Result, Timestamp};
@@ -37,7 +36,7 @@ pub fn run(task: &ProbeTask, resolve: &dyn Fn(&Place) -> Result<PathBuf>) -> Res
             let directory = resolve(place)?;
             ProbeResult::Facts(Box::new(facts::gather(existing_directory(&directory), other.as_deref())))
         }
-        ProbeTask::Clock => ProbeResult::Clock(clock()),
+        ProbeTask::Clock => ProbeResult::Clock(Timestamp::now()),
         ProbeTask::Work => ProbeResult::Work(cpu::work()),
     })
 }
@@ -47,12 +46,6 @@ fn existing_directory(path: &Path) -> &Path {
     let above = path.ancestors().find(|path| path.is_dir());
     // A relative path without parents is in the working directory.
     above.unwrap_or_else(|| Path::new(if path.is_absolute() { "/" } else { "." }))
-}
-
-/// The local time.
-fn clock() -> Timestamp {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp { sec: i64::try_from(now.as_secs()).unwrap_or(i64::MAX), nsec: now.subsec_nanos() }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::args::GetArgs;
 use crate::exit_code::Exit;
 use crate::manifest::ManifestNames;
 use crate::render::{Console, Start, Summary, SummaryCommand};
-use crate::settings::{parse_place, store_settings, usage};
+use crate::settings::{parse_place, store_settings_of, usage};
 
 /// Interval of checks for a reader.
 const LOOK: Duration = Duration::from_millis(20);
@@ -92,7 +92,7 @@ pub(super) fn run(args: &GetArgs, directory: &Path) -> Result<Exit> {
     let start = Start::new(SummaryCommand::Get, place.to_string(), Some(directory.display().to_string()));
     let (console, cancel) =
         start_run(stream_settings(&args.output, &args.manifest, ManifestNames::Last), &start)?;
-    let stores = store_settings(&args.reach.store, args.reach.host.family(), &args.reach.given, &place);
+    let stores = store_settings_of(&args.reach, &place);
     let open_one = || open(&place, Side::Source, &stores, cancel.flag(), Some(&console));
     let client = open_one()?;
     let keys = streams_below(&client, &prefix)?;

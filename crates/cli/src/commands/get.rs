@@ -19,7 +19,7 @@ use crate::args::GetArgs;
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::render::{Console, Start, Summary, SummaryCommand};
-use crate::settings::{check_get, store_settings, usage};
+use crate::settings::{check_get, store_settings_of, usage};
 
 /// Writes an object to standard output or a file.
 ///
@@ -44,7 +44,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
         }),
     );
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
-    let stores = store_settings(&args.reach.store, args.reach.host.family(), &args.reach.given, &place);
+    let stores = store_settings_of(&args.reach, &place);
     let client = Arc::new(open(&place, Side::Source, &stores, cancel.flag(), Some(&console))?);
     let status = Arc::new(GetStatus::default());
     let fetched = fetch(args, (&client, &place), &get_settings, &status, &console);

@@ -18,7 +18,7 @@ use crate::args::{ConnectionArgs, DecodeArgs, IndexStreamArgs, LsArgs, MemoryArg
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::render::{OutputLines, member_line, print_line};
-use crate::settings::{LinkSettings, content_memory, identities, store_settings, usage};
+use crate::settings::{LinkSettings, content_memory, identities, store_settings_of, usage};
 
 /// The memory of `haul ls --members`.
 const LISTING: MemoryArgs = MemoryArgs { max_memory: 128 << 20 };
@@ -60,7 +60,7 @@ impl Opening {
             encrypted_only: decode.encrypted_only(),
         };
         let stores = match at {
-            Location::Object(place) => store_settings(&reach.store, reach.host.family(), &reach.given, place),
+            Location::Object(place) => store_settings_of(reach, place),
             _ => StoreSettings::default(),
         };
         Ok(Self {

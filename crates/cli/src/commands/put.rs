@@ -1,7 +1,6 @@
 //! `haul put`.
 
 use std::ffi::OsString;
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command as Process;
@@ -11,7 +10,7 @@ use std::thread;
 use std::time::Instant;
 
 use haul_core::path::printable;
-use haul_core::{Digest, Error, ErrorKind, Event, Limit, PageReport, Report, Result, Side, Totals};
+use haul_core::{Digest, ErrorKind, Event, Limit, PageReport, Report, Result, Totals};
 use haul_engine::{Cancel, tell_pages};
 use haul_job::{Ends, Observer, RequestCounts};
 use haul_members::IndexFault;
@@ -23,7 +22,7 @@ use haul_streams::put::{
 
 use super::estimate;
 use super::output::stream_settings;
-use super::stream::{StreamProgress, report_copied, stored_as, watched};
+use super::stream::{StreamProgress, report_copied, stdin, stored_as, watched};
 use super::targets::{Opener, destinations, objects};
 use crate::args::PutArgs;
 use crate::exit_code::Exit;
@@ -319,12 +318,5 @@ fn input(command: Option<Process>, name: &str, cancel: Arc<AtomicBool>) -> Resul
     if let Some(command) = command {
         return Input::run(command, name, cancel);
     }
-    let stdin = std::io::stdin();
-    if std::io::IsTerminal::is_terminal(&stdin) {
-        let error = Error::new(ErrorKind::Usage, Side::Local, "read standard input", "it is a terminal");
-        return Err(error.with_hint("pipe data into haul, or give a command: haul put DST -- CMD"));
-    }
-    let fd = stdin.as_fd().try_clone_to_owned();
-    let fd = fd.map_err(|error| Error::io(Side::Source, "read standard input", &error))?;
-    Ok(Input::open(fd, cancel))
+    Ok(Input::open(stdin("pipe data into haul, or give a command: haul put DST -- CMD")?, cancel))
 }

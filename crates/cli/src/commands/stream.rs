@@ -1,6 +1,8 @@
 //! Shared by `put`, `get`, `ls` and `rm`: opening stores and showing progress.
 
 use std::collections::VecDeque;
+use std::io::IsTerminal;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -8,7 +10,10 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use haul_core::event::{Action, Content, Done};
-use haul_core::{Changes, Digest, EntryKind, IpFamily, Limit, ObjectPlace, Progress, Result, Side, Totals};
+use haul_core::{
+    Changes, Digest, EntryKind, Error, ErrorKind, IpFamily, Limit, ObjectPlace, Progress, Result, Side,
+    Totals,
+};
 use haul_engine::{Cancel, least_eta};
 use haul_job::Observer;
 use haul_object::{Client, Object, StoreSettings};
@@ -57,6 +62,20 @@ pub(super) fn open(
         None => print_line(text),
     };
     haul_object::open(place, side, settings, cancel, Arc::new(notes))
+}
+
+/// Standard input, unless it is a terminal.
+///
+/// # Errors
+/// [`ErrorKind::Usage`] with the hint if it is one; the error of duplicating it.
+pub(super) fn stdin(hint: &str) -> Result<OwnedFd> {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        let error = Error::new(ErrorKind::Usage, Side::Local, "read standard input", "it is a terminal");
+        return Err(error.with_hint(hint));
+    }
+    let fd = stdin.as_fd().try_clone_to_owned();
+    fd.map_err(|error| Error::io(Side::Source, "read standard input", &error))
 }
 
 /// Opens a store for a command that is no run, over `family`.

@@ -15,7 +15,7 @@ use super::stream::open;
 use crate::args::PutArgs;
 use crate::locations::parse_location;
 use crate::render::Console;
-use crate::settings::{LinkSettings, check_object, store_settings, usage};
+use crate::settings::{LinkSettings, check_object, store_settings_of, usage};
 
 /// The destinations: objects and files, or prefixes and directories for several streams.
 ///
@@ -97,12 +97,7 @@ impl<'a> Opener<'a> {
         console: Option<&Arc<Console>>,
     ) -> Result<Vec<Client>> {
         let open_one = |place: &ObjectPlace| {
-            let stores = store_settings(
-                &self.args.reach.store,
-                self.args.reach.host.family(),
-                &self.args.reach.given,
-                place,
-            );
+            let stores = store_settings_of(&self.args.reach, place);
             let client = open(place, Side::Destination, &stores, self.cancel.flag(), console)?;
             client.check_options(options).map(|()| client)
         };

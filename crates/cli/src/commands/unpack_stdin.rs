@@ -1,11 +1,10 @@
 //! `haul get - --unpack`: a stream from standard input, which passes once.
 
-use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use haul_core::{
     BufferPool, Digest, Error, ErrorKind, Limit, Location, RelPath, Report, Result, Side, Timestamp, Totals,
@@ -19,7 +18,7 @@ use haul_streams::unpack::{SequentialOutcome, SequentialSettings, SequentialStre
 use super::get_output::names;
 use super::output::stream_settings;
 use super::start::{ends_of_run, start_run};
-use super::stream::{StreamProgress, report_copied, watched};
+use super::stream::{StreamProgress, report_copied, stdin, watched};
 use super::unpack_mark::Mark;
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
@@ -75,14 +74,7 @@ fn into_directory(
     status: &Arc<GetStatus>,
     (console, cancel): (&Arc<Console>, &Cancel),
 ) -> Result<Report> {
-    let stdin = std::io::stdin();
-    if std::io::IsTerminal::is_terminal(&stdin) {
-        let error = Error::new(ErrorKind::Usage, Side::Local, "read standard input", "it is a terminal");
-        return Err(error.with_hint("pipe a stream into haul"));
-    }
-    let fd = stdin.as_fd().try_clone_to_owned();
-    let fd = fd.map_err(|error| Error::io(Side::Source, "read standard input", &error))?;
-    let stream = SequentialStream::open(fd, NAME, cancel.flag())?;
+    let stream = SequentialStream::open(stdin("pipe a stream into haul")?, NAME, cancel.flag())?;
     let mark = Mark::set(dir, &Digest::of(&random::number().to_le_bytes()), args.merge)?;
     console
         .note("standard input passes once: if this run is interrupted, unpack again into an empty directory");
@@ -92,7 +84,7 @@ fn into_directory(
     let at = Location::Local(dir.as_os_str().to_owned().into_vec());
     let sink = directory_sink(&mut ends, &at, stream.has_metadata())?;
     let patterns = args.member.iter().map(|pattern| pattern.as_bytes().to_vec()).collect();
-    let settings = SequentialSettings { sink, patterns, memory: memory / 2, mtime: now() };
+    let settings = SequentialSettings { sink, patterns, memory: memory / 2, mtime: Timestamp::now() };
     let done = |path: &RelPath, len: u64, digest: Option<Digest>| {
         report_copied(console, path.as_bytes(), len, (digest, None));
     };
@@ -116,11 +108,6 @@ fn progress(status: &GetStatus) -> StreamProgress {
     let passed = status.written.load(Ordering::Relaxed);
     let totals = Totals { found: 1, found_bytes: passed, sent_bytes: passed, ..Totals::default() };
     StreamProgress { totals, ended: false, limit: Limit::Source }
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp { sec: i64::try_from(since.as_secs()).unwrap_or_default(), nsec: since.subsec_nanos() }
 }
 
 fn report(outcome: SequentialOutcome) -> Report {

@@ -21,6 +21,7 @@ pub(crate) use files_from::{listed, read_paths};
 pub(crate) use link::LinkSettings;
 pub(crate) use object::{
     check_endpoint, check_object, content_memory, parse_object, parse_place, put_options, store_settings,
+    store_settings_of,
 };
 pub(crate) use pipe::programs;
 pub(crate) use records::{ListRecords, Separator, open_list};

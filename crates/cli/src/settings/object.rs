@@ -9,7 +9,8 @@ use haul_streams::put::OVERHEAD;
 
 use super::errors::usage;
 use crate::args::{
-    AddressArgs, GivenArgs, MemoryArgs, ObjectArgs, StoreArgs, StoreEndArgs, StoreOptions, StoredArgs,
+    AddressArgs, GivenArgs, MemoryArgs, ObjectArgs, ReachArgs, StoreArgs, StoreEndArgs, StoreOptions,
+    StoredArgs,
 };
 use crate::locations::{other_stores, parse_location};
 
@@ -52,6 +53,11 @@ pub(crate) fn check_object(place: &ObjectPlace) -> Result<()> {
         return Err(usage("use the location", "the name of the object is missing").on(place.to_string()));
     }
     Ok(())
+}
+
+/// The store settings of `put` and `get`.
+pub(crate) fn store_settings_of(reach: &ReachArgs, place: &ObjectPlace) -> StoreSettings {
+    store_settings(&reach.store, reach.host.family(), &reach.given, place)
 }
 
 /// Store settings of commands for single objects, reached over `family`.

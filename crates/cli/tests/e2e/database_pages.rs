@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use haul_testkit::needs::{postgres_bin, tool};
@@ -251,13 +251,19 @@ fn a_live_server_under_load_gives_no_false_alarm() {
     server.stop();
 }
 
-fn each_flipped_page_of_postgres_is_named() {
-    let scene = Scene::new();
+/// The directory of a new cluster with data checksums.
+fn cluster(scene: &Scene) -> PathBuf {
     let data = scene.join("pg");
     fs::create_dir(&data).unwrap();
     hand_over(&data);
     let initdb = ["--no-sync", "--data-checksums", "-A", "trust", "-U", "postgres", "-D"];
     tool(program("initdb").args(initdb).arg(&data));
+    data
+}
+
+fn each_flipped_page_of_postgres_is_named() {
+    let scene = Scene::new();
+    let data = cluster(&scene);
     let copy = scene.join("copy");
     let run = scene.copy(Way::Local, &data, &copy).args(["--pages", "postgres"]).finish().expect_success();
     let pages = summary(&run).0["pages"].clone();
@@ -351,11 +357,7 @@ fn a_bad_page_in_a_stream_that_is_put_is_named_and_nothing_is_stored() {
 
 fn a_cluster_that_is_put_as_tar_is_checked() {
     let scene = Scene::new();
-    let data = scene.join("pg");
-    fs::create_dir(&data).unwrap();
-    hand_over(&data);
-    let initdb = ["--no-sync", "--data-checksums", "-A", "trust", "-U", "postgres", "-D"];
-    tool(program("initdb").args(initdb).arg(&data));
+    let data = cluster(&scene);
     let stored = scene.join("base.tar");
     let put = || {
         let run = scene.haul("put").args(["--json", "--pages", "postgres"]).arg(&stored);

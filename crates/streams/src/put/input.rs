@@ -50,12 +50,16 @@ impl Input {
     /// Reads an open descriptor.
     #[must_use]
     pub fn open(fd: OwnedFd, cancel: Arc<AtomicBool>) -> Self {
+        Self::of(fd, "standard input", cancel)
+    }
+
+    fn of(fd: OwnedFd, name: &str, cancel: Arc<AtomicBool>) -> Self {
         widen(&fd);
         Self {
             file: File::from(fd),
             child: None,
             group: None,
-            name: "standard input".to_owned(),
+            name: name.to_owned(),
             cancel,
             sha256: StreamSha256::default(),
             scanner: Some(Scanner::default()),
@@ -70,18 +74,9 @@ impl Input {
         group: Arc<StreamGroup>,
         cancel: Arc<AtomicBool>,
     ) -> Self {
-        widen(&fd);
-        let member = GroupMember { group, empty: true, ended: false };
-        Self {
-            file: File::from(fd),
-            child: None,
-            group: Some(member),
-            name: name.to_owned(),
-            cancel,
-            sha256: StreamSha256::default(),
-            scanner: Some(Scanner::default()),
-            pages: None,
-        }
+        let mut input = Self::of(fd, name, cancel);
+        input.group = Some(GroupMember { group, empty: true, ended: false });
+        input
     }
 
     /// Reads the output of a command. Its standard input and standard error are haul's own.
@@ -95,18 +90,9 @@ impl Input {
         let Some(stdout) = child.stdout.take() else {
             return Err(failed(&io::Error::other("it has no output")));
         };
-        widen(&stdout);
-        let file = File::from(OwnedFd::from(stdout));
-        Ok(Self {
-            file,
-            child: Some(child),
-            group: None,
-            name: name.to_owned(),
-            cancel,
-            sha256: StreamSha256::default(),
-            scanner: Some(Scanner::default()),
-            pages: None,
-        })
+        let mut input = Self::of(stdout.into(), name, cancel);
+        input.child = Some(child);
+        Ok(input)
     }
 
     /// Hashes the stream by SHA-256 too, if `wanted`.

@@ -25,6 +25,15 @@ struct PassingMembers {
     open: HashMap<u32, PassingFile>,
 }
 
+impl PassingMembers {
+    /// The stream itself as a file, which begins with these bytes, and their number.
+    fn only(&mut self, name: &RelPath, bytes: &[u8]) -> (PassingFile, u64) {
+        let mut file = self.pages.begin_only(name);
+        self.pages.content(&mut file, 0, bytes);
+        (file, bytes.len() as u64)
+    }
+}
+
 /// Shows members to the check.
 struct PageWatch(Arc<Mutex<PassingMembers>>);
 
@@ -78,10 +87,7 @@ impl StreamPages {
         } else {
             self.unknown.extend_from_slice(bytes);
             if scanner.fault().is_some() {
-                let mut file = members.pages.begin_only(&self.name);
-                members.pages.content(&mut file, 0, &self.unknown);
-                self.only = Some((file, self.unknown.len() as u64));
-                self.unknown = Vec::new();
+                self.only = Some(members.only(&self.name, &std::mem::take(&mut self.unknown)));
             }
         }
         members.pages.check()
@@ -97,9 +103,8 @@ impl StreamPages {
             (Some((file, len)), _) => members.pages.end(file, len),
             // Shorter than any page.
             (None, Err(IndexFault::Unknown)) if !self.unknown.is_empty() => {
-                let mut file = members.pages.begin_only(&self.name);
-                members.pages.content(&mut file, 0, &self.unknown);
-                members.pages.end(file, self.unknown.len() as u64);
+                let (file, len) = members.only(&self.name, &self.unknown);
+                members.pages.end(file, len);
             }
             (None, Err(fault)) if scanner.is_known() => {
                 members.pages.lost(&self.name, &format!("the stream cannot be followed to its end: {fault}"));
