@@ -97,7 +97,7 @@ fn a_planted_link_at_the_name_of_a_file_is_not_followed() {
 }
 
 /// The names under which the content of `name` may be staged.
-fn staging_names(name: &str) -> [String; 2] {
+pub(crate) fn staging_names(name: &str) -> [String; 2] {
     let digest = blake3::hash(name.as_bytes()).to_hex();
     [".part", ".journal"].map(|suffix| format!(".haul-{}{suffix}", &digest[..16]))
 }
