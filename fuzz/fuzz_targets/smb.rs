@@ -1,4 +1,4 @@
-//! Arbitrary bytes as the messages of an SMB server, and as the listings in them.
+//! Arbitrary bytes as the messages of an SMB server, and as the listings and security descriptors in them.
 #![no_main]
 
 // Their crate depends on more.
@@ -6,11 +6,17 @@
 #[path = "../../crates/ends/smb/src/attrs.rs"]
 mod attrs;
 #[allow(dead_code)]
+#[path = "../../crates/ends/smb/src/descriptor.rs"]
+mod descriptor;
+#[allow(dead_code)]
 #[path = "../../crates/ends/smb/src/named.rs"]
 mod named;
 #[allow(dead_code)]
 #[path = "../../crates/ends/smb/src/reply.rs"]
 mod reply;
+#[allow(dead_code)]
+#[path = "../../crates/ends/smb/src/stream_list.rs"]
+mod stream_list;
 
 use haul_fuzz::{BASE, within};
 use libfuzzer_sys::fuzz_target;
@@ -23,6 +29,15 @@ fuzz_target!(|bytes: &[u8]| {
     within(BASE, bytes.len(), || {
         let names = named::parse(bytes).map_or(0, |names| names.len());
         assert!(names * 64 <= bytes.len());
+    });
+    within(BASE, bytes.len(), || {
+        let streams = stream_list::parse(bytes).map_or(0, |streams| streams.len());
+        assert!(streams * 24 <= bytes.len());
+    });
+    within(BASE, bytes.len(), || {
+        if let Some(read) = descriptor::SecurityDescriptor::parse(bytes) {
+            assert_eq!(descriptor::SecurityDescriptor::parse(&read.encode(false)), Some(read));
+        }
     });
     within(SMB2, bytes.len(), || fuzzing::fuzz_frame_parse(bytes));
     within(SMB2, bytes.len(), || fuzzing::fuzz_sub_frame_parse(bytes));

@@ -51,9 +51,7 @@ pub(crate) fn open(
     let login = ShareLogin {
         server: server.clone(),
         credentials,
-        encrypt: settings.encrypt,
-        map_names: settings.map_names,
-        acls: settings.acls,
+        options: settings.options,
         timeout: Duration::from_secs(config.peer.ssh.timeout.max(2).into()),
     };
     let limits = Limits { streams: config.peer.streams, iops: config.peer.iops };

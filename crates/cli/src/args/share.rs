@@ -25,6 +25,30 @@ pub(crate) struct ShareArgs {
     /// It costs a request for each entry.
     #[arg(long, help_heading = "SMB shares")]
     pub(crate) smb_acls: bool,
+    /// Keep their lists of audited accesses (SACL), too
+    ///
+    /// It includes --smb-acls. The user needs the right to manage the audit log at both shares (SeSecurityPrivilege).
+    #[arg(long, help_heading = "SMB shares")]
+    pub(crate) smb_sacls: bool,
+    /// Keep the alternate data streams of files and directories on shares
+    ///
+    /// From share to share they stay as they are. Elsewhere each becomes the extended attribute
+    /// `user.smb.stream.NAME`, from which a later copy to a share with this option writes it. An entry with more than
+    /// 64 KiB in its streams fails. It costs a request for each entry.
+    #[arg(long, help_heading = "SMB shares")]
+    pub(crate) smb_streams: bool,
+    /// Keep the times of creation of files and directories on shares
+    ///
+    /// Elsewhere such a time becomes the extended attribute `user.smb.creation-time`, in units of 100 ns since 1601, from
+    /// which a later copy to a share with this option sets it.
+    #[arg(long, help_heading = "SMB shares")]
+    pub(crate) smb_creation_times: bool,
+    /// Open files on shares with the intent to back them up
+    ///
+    /// On a Windows server, a member of the group Backup Operators reads and writes files of others with it. Samba
+    /// ignores it.
+    #[arg(long, help_heading = "SMB shares")]
+    pub(crate) smb_backup_intent: bool,
     /// Replace characters that SMB cannot have in names, as mount.cifs does
     ///
     /// Those are : * ? " < > | \, control characters, and a dot or a space at the end of a name. Each becomes a

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haul_core::{BufferPool, Compress, Error, Location, Pace, Result, Side};
-use haul_job::{EndsConfig, HostConfig, ShareSettings, SideOps};
+use haul_job::{EndsConfig, HostConfig, ShareOptions, ShareSettings, SideOps};
 use haul_object::{PutOptions, StoreSettings};
 use haul_remote::{PeerConfig, Transport};
 use haul_ssh::{Persist, SshConfig};
@@ -12,7 +12,7 @@ use super::errors::{of_option, usage};
 use super::object::{check_endpoint, other_store_settings, store_end_settings, stored_options};
 use super::words::split_words;
 use crate::address_space;
-use crate::args::{CompressArgs, GivenArgs, HostOptions, LinkArgs, StoreEndArgs, StoredArgs};
+use crate::args::{CompressArgs, GivenArgs, HostOptions, LinkArgs, ShareArgs, StoreEndArgs, StoredArgs};
 
 /// The default of `--remote-haul`.
 const DEFAULT_HAUL: &str = "haul";
@@ -70,13 +70,10 @@ impl LinkSettings {
             ),
             ("--ports", args.connections.ports.is_some() && !given.has("ports")),
             ("--bind", args.connections.bind.is_some() && !given.has("bind")),
-            ("--smb-credentials", args.host.share.smb_credentials.is_some() && !given.has("smb-credentials")),
-            ("--smb-encrypt", args.host.share.smb_encrypt && !given.has("smb-encrypt")),
-            ("--smb-acls", args.host.share.smb_acls && !given.has("smb-acls")),
-            ("--smb-map-names", args.host.share.smb_map_names && !given.has("smb-map-names")),
             ("--congestion", args.connections.congestion.is_some() && !given.has("congestion")),
         ];
-        let remote_only = typed.into_iter().filter(|(_, typed)| *typed).map(|(name, _)| name).collect();
+        let typed = typed.into_iter().filter(|(_, typed)| *typed).map(|(name, _)| name);
+        let remote_only = typed.chain(typed_for_shares(&args.host.share, given)).collect();
         let max_memory = address_space::content(args.max_memory);
         let peer = PeerConfig {
             transport: args.connections.transport.into(),
@@ -104,12 +101,7 @@ impl LinkSettings {
             stores: StoreSettings { family, timeout: STORE_TIMEOUT, ..StoreSettings::default() },
             other_stores: Vec::new(),
             stored: PutOptions::default(),
-            shares: ShareSettings {
-                credentials: args.host.share.smb_credentials.clone(),
-                encrypt: args.host.share.smb_encrypt,
-                map_names: args.host.share.smb_map_names,
-                acls: args.host.share.smb_acls,
-            },
+            shares: share_settings(&args.host.share),
         };
         Ok(Self { config, remote_only })
     }
@@ -180,4 +172,33 @@ fn host_config(options: &HostOptions) -> Result<HostConfig> {
         bootstrap: *bootstrap,
         streams: *streams,
     })
+}
+
+fn share_settings(args: &ShareArgs) -> ShareSettings {
+    let options = ShareOptions {
+        encrypt: args.smb_encrypt,
+        map_names: args.smb_map_names,
+        acls: args.smb_acls || args.smb_sacls,
+        sacls: args.smb_sacls,
+        streams: args.smb_streams,
+        creation_times: args.smb_creation_times,
+        backup_intent: args.smb_backup_intent,
+    };
+    ShareSettings { credentials: args.smb_credentials.clone(), options }
+}
+
+/// The options of shares on the command line.
+fn typed_for_shares(args: &ShareArgs, given: &GivenArgs) -> impl Iterator<Item = &'static str> {
+    let typed = [
+        ("--smb-credentials", args.smb_credentials.is_some()),
+        ("--smb-encrypt", args.smb_encrypt),
+        ("--smb-map-names", args.smb_map_names),
+        ("--smb-acls", args.smb_acls),
+        ("--smb-sacls", args.smb_sacls),
+        ("--smb-streams", args.smb_streams),
+        ("--smb-creation-times", args.smb_creation_times),
+        ("--smb-backup-intent", args.smb_backup_intent),
+    ];
+    let typed = typed.into_iter().filter(|(name, typed)| *typed && !given.has(name.trim_start_matches('-')));
+    typed.map(|(name, _)| name)
 }

@@ -102,7 +102,7 @@ mod several;
 mod sftp;
 mod sftp_links;
 mod shapes;
-mod share_acls;
+mod share_metadata;
 mod shares;
 mod signals;
 mod slow;
@@ -208,7 +208,7 @@ fn main() -> ExitCode {
         between::cases(),
         faults::cases(),
         slow::cases(),
-        share_acls::cases(),
+        share_metadata::cases(),
         shares::cases(),
         smb::cases(),
         indexed::cases(),

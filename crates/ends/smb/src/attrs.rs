@@ -31,6 +31,7 @@ const UNITS: i128 = 10_000_000;
 pub(super) struct Attrs {
     pub(super) flags: u32,
     pub(super) len: u64,
+    pub(super) created: u64,
     pub(super) modified: u64,
     pub(super) accessed: u64,
     pub(super) changed: u64,
@@ -59,6 +60,7 @@ impl From<&CreateResponse> for Attrs {
         Self {
             flags: there.file_attributes,
             len: there.end_of_file,
+            created: there.creation_time.0,
             modified: there.last_write_time.0,
             accessed: there.last_access_time.0,
             changed: there.change_time.0,
@@ -71,6 +73,7 @@ impl From<&CloseResponse> for Attrs {
         Self {
             flags: there.file_attributes,
             len: there.end_of_file,
+            created: there.creation_time.0,
             modified: there.last_write_time.0,
             accessed: there.last_access_time.0,
             changed: there.change_time.0,

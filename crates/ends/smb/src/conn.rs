@@ -30,6 +30,8 @@ const CREDIT_PAUSE: Duration = Duration::from_millis(10);
 pub(super) struct Conn {
     wire: Connection,
     tree: TreeId,
+    /// Whether entries are opened to back them up.
+    backup_intent: bool,
     in_flight: AtomicUsize,
 }
 
@@ -61,11 +63,11 @@ impl Conn {
         if !session.should_sign && !login.is_guest() {
             return Err(refused(login, "log in to", "the server does not sign its answers"));
         }
-        if login.encrypt {
+        if login.options.encrypt {
             encrypt(login, &mut wire, &session)?;
         }
         let tree = connect_tree(login, &mut wire, &session).await?;
-        Ok(Self { wire, tree, in_flight: AtomicUsize::new(0) })
+        Ok(Self { wire, tree, backup_intent: login.options.backup_intent, in_flight: AtomicUsize::new(0) })
     }
 
     /// The chains that wait for answers.
@@ -96,7 +98,10 @@ impl Conn {
     /// # Errors
     /// If the connection is of no use any more.
     pub(super) async fn run(&self, chain: &[ChainStep], timeout: Duration) -> Result<Replies, smb2::Error> {
-        let ops: Vec<CompoundOp<'_>> = chain.iter().map(|step| step.op(self.tree)).collect();
+        let intended = |step: &ChainStep| if self.backup_intent { step.with_backup_intent() } else { None };
+        let opens: Vec<Option<ChainStep>> = chain.iter().map(intended).collect();
+        let steps = chain.iter().zip(&opens).map(|(step, open)| open.as_ref().unwrap_or(step));
+        let ops: Vec<CompoundOp<'_>> = steps.map(|step| step.op(self.tree)).collect();
         let begun = Instant::now();
         let frames = loop {
             match self.wire.execute_compound(&ops).await {

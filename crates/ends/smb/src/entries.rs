@@ -14,6 +14,13 @@ pub(super) const ATTRIBUTES: &[u8] = b"user.smb.attributes";
 /// The extended attribute that keeps the security descriptor where there is no place for it.
 pub(super) const SECURITY: &[u8] = b"user.smb.security";
 
+/// The beginning of the names of the extended attributes that keep alternate data streams.
+pub(super) const STREAM: &[u8] = b"user.smb.stream.";
+
+/// The extended attribute that keeps the time of creation where there is no place for it: units of 100 ns since 1601, in
+/// decimal digits.
+pub(super) const CREATION_TIME: &[u8] = b"user.smb.creation-time";
+
 /// The attributes with their words in [`ATTRIBUTES`].
 const WORDS: [(u32, &str); 2] = [(HIDDEN, "hidden"), (SYSTEM, "system")];
 
@@ -33,6 +40,18 @@ pub(super) fn flags(value: &[u8]) -> u32 {
     WORDS.iter().filter(|(_, word)| named(word)).map(|(flag, _)| flag).sum()
 }
 
+/// A time of creation as a value of [`CREATION_TIME`].
+fn creation_time(created: u64) -> Xattr {
+    (ByteBuf::from(CREATION_TIME), ByteBuf::from(created.to_string().into_bytes()))
+}
+
+/// The time of creation that a value of [`CREATION_TIME`] tells, if a server can have it.
+pub(super) fn created(value: &[u8]) -> Option<u64> {
+    let created = std::str::from_utf8(value).ok()?.parse().ok()?;
+    // 0 and negative numbers mean something else.
+    (1..=i64::MAX.cast_unsigned()).contains(&created).then_some(created)
+}
+
 /// The entry with these attributes. SMB tells neither a mode nor an owner in numbers: as on a mount, the user of this
 /// process owns everything, and the attribute of files that may not be changed takes the permission to write away.
 pub(super) fn entry(tree: &Tree, path: &RelPath, attrs: &Attrs) -> Result<Entry> {
@@ -46,6 +65,8 @@ pub(super) fn entry(tree: &Tree, path: &RelPath, attrs: &Attrs) -> Result<Entry>
         (false, true) => (EntryKind::File, 0o444),
     };
     let len = if attrs.is_dir() { 0 } else { attrs.len };
+    let keeps_creation = tree.smb.server.login.options.creation_times;
+    let created = keeps_creation.then(|| creation_time(attrs.created));
     Ok(Entry {
         mtime: timestamp(attrs.modified),
         atime: timestamp(attrs.accessed),
@@ -53,7 +74,7 @@ pub(super) fn entry(tree: &Tree, path: &RelPath, attrs: &Attrs) -> Result<Entry>
         mode,
         uid: rustix::process::geteuid().as_raw(),
         gid: rustix::process::getegid().as_raw(),
-        xattrs: words(path.name(), attrs.flags).into_iter().collect(),
+        xattrs: words(path.name(), attrs.flags).into_iter().chain(created).collect(),
         ..Entry::new(path.clone(), kind, len)
     })
 }
@@ -65,7 +86,7 @@ pub(super) fn entries_at(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<Op
     for (path, found) in paths.iter().zip(found) {
         entries.push(match found {
             Ok(Some(attrs)) => match entry(tree, path, &attrs) {
-                Ok(entry) => tree.with_security(vec![entry])?.pop().map(|(_, entry)| entry).transpose(),
+                Ok(entry) => tree.with_extras(vec![entry])?.pop().map(|(_, entry)| entry).transpose(),
                 Err(error) => Err(error),
             },
             Ok(None) => Ok(None),

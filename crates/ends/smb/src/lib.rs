@@ -5,9 +5,9 @@
 //!
 //! * `login`, `step`, `reply`, `greeting`, `conn`: who logs in where; requests and answers; one connection;
 //! * `server`, `runtime`, `session`: all connections to a share. Async code ends there: everything else blocks;
-//! * `names`, `attrs`, `named`, `tree`, `listing`, `entries`: names and metadata on the share;
+//! * `names`, `attrs`, `named`, `descriptor`, `stream_list`, `tree`, `listing`, `entries`: names and metadata on the share;
 //! * `read`, `rules`, `walk`, `remove`, `source`: reading;
-//! * `directories`, `meta`, `security`, `state`, `large_file`, `large`, `small`, `offer`, `link`, `sink`: which content the sink
+//! * `directories`, `meta`, `security`, `streams`, `extras`, `state`, `large_file`, `large`, `small`, `offer`, `link`, `sink`: which content the sink
 //!   needs, and how it stages files and renames them into place.
 //!
 //! A request is a chain of commands in one frame, such as create, write, set times, close. Commands of a chain refer to
@@ -16,8 +16,10 @@
 
 mod attrs;
 mod conn;
+mod descriptor;
 mod directories;
 mod entries;
+mod extras;
 mod greeting;
 mod large;
 mod large_file;
@@ -42,8 +44,10 @@ mod small;
 mod source;
 mod state;
 mod step;
+mod stream_list;
+mod streams;
 mod tree;
 mod walk;
 
-pub use login::{ShareCredentials, ShareLogin};
+pub use login::{ShareCredentials, ShareLogin, ShareOptions};
 pub use session::{Limits, Smb};

@@ -22,7 +22,7 @@ pub(super) async fn link(sink: &SmbSink, link: &HardLink) -> Result<Answer> {
         return Err(sink.taken(path));
     }
     let first = sink.directories.ask(tree, &link.to).await.map_err(failed)?.filter(Attrs::is_file);
-    let made = changes(options, entry, now.as_ref(), &Verdict::Differs);
+    let made = changes(sink, entry, now.as_ref(), &Verdict::Differs);
     let Some(first) = first else {
         return if options.dry_run { Ok(Answer::Made(made)) } else { Err(no_first_name()) };
     };

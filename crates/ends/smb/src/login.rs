@@ -65,6 +65,25 @@ impl ShareCredentials {
     }
 }
 
+/// The options of a share.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShareOptions {
+    /// Whether everything has to be encrypted.
+    pub encrypt: bool,
+    /// Whether characters that SMB has no place for in names are replaced as mount.cifs(8) replaces them.
+    pub map_names: bool,
+    /// Whether the owner, the group and the permissions (DACL) of security descriptors are read and set.
+    pub acls: bool,
+    /// Whether their lists of audited accesses (SACL) are, too.
+    pub sacls: bool,
+    /// Whether alternate data streams are read and written.
+    pub streams: bool,
+    /// Whether times of creation are read and set.
+    pub creation_times: bool,
+    /// Whether files are opened with the intent to back them up, which lets backup operators open those of others.
+    pub backup_intent: bool,
+}
+
 /// A login at a share.
 #[derive(Clone, Debug)]
 pub struct ShareLogin {
@@ -72,12 +91,8 @@ pub struct ShareLogin {
     pub server: SmbServer,
     /// User and password.
     pub credentials: ShareCredentials,
-    /// Whether everything has to be encrypted.
-    pub encrypt: bool,
-    /// Whether characters that SMB has no place for in names are replaced as mount.cifs(8) replaces them.
-    pub map_names: bool,
-    /// Whether security descriptors are read and set.
-    pub acls: bool,
+    /// The options of the share.
+    pub options: ShareOptions,
     /// How long a request may stay without an answer.
     pub timeout: Duration,
 }

@@ -5,7 +5,8 @@ use haul_core::{Changes, Entry, Preserve, SinkOptions, Timestamp};
 use haul_ends::metadata_warnings::MetadataWarnings;
 
 use super::attrs::{ARCHIVE, Attrs, HIDDEN, NORMAL, READONLY, SYSTEM, TIME_UNIT, filetime, timestamp};
-use super::entries::{ATTRIBUTES, SECURITY, flags};
+use super::entries::{ATTRIBUTES, CREATION_TIME, SECURITY, STREAM, created, flags};
+use super::login::ShareOptions;
 use super::step::ChainStep;
 
 /// The permission of the owner to write.
@@ -16,6 +17,8 @@ const OWNER_WRITES: u32 = 0o200;
 pub(super) struct Wish {
     /// Times of access and modification; `None`: whatever it has.
     times: Option<(u64, u64)>,
+    /// The time of creation; `None`: whatever it has.
+    created: Option<u64>,
     /// The attributes to set, of those in `mask`.
     flags: u32,
     /// The attributes that are taken over.
@@ -24,23 +27,33 @@ pub(super) struct Wish {
 
 impl Wish {
     /// The metadata of `entry` that is taken over.
-    pub(super) fn of(preserve: &Preserve, entry: &Entry) -> Self {
+    pub(super) fn of(preserve: &Preserve, share: &ShareOptions, entry: &Entry) -> Self {
         let times = preserve.has_times(&entry.kind).then(|| {
             // 0 leaves the time of access as it is.
             filetime(entry.mtime).map(|modified| (filetime(entry.atime).unwrap_or_default(), modified))
         });
-        let kept = entry.xattrs.iter().find(|(name, _)| name[..] == *ATTRIBUTES);
-        let mut wish = Self { times: times.flatten(), flags: 0, mask: 0 };
+        let kept = |wanted: &[u8]| {
+            let kept = entry.xattrs.iter().find(|(name, _)| name[..] == *wanted);
+            kept.filter(|(name, _)| preserve.has_xattr(name)).map(|(_, value)| &value[..])
+        };
+        let created = kept(CREATION_TIME).filter(|_| share.creation_times).and_then(created);
+        let mut wish = Self { times: times.flatten(), created, flags: 0, mask: 0 };
         if preserve.perms && entry.is_file() {
             wish.mask |= READONLY;
             wish.flags |= if entry.mode & OWNER_WRITES == 0 { READONLY } else { 0 };
         }
         // A source that is no share tells nothing about these attributes.
-        if let Some((_, value)) = kept.filter(|(name, _)| preserve.has_xattr(name)) {
+        if let Some(value) = kept(ATTRIBUTES) {
             wish.mask |= HIDDEN | SYSTEM;
             wish.flags |= flags(value);
         }
         wish
+    }
+
+    /// The parts to set before and after a staged file gets its name. Samba hides names that begin with a dot, and a time of
+    /// creation would make that last.
+    pub(super) fn around_rename(self) -> (Self, Option<Self>) {
+        (Self { created: None, ..self }, self.created.map(|_| self))
     }
 
     /// The command that sets it on a new entry, or on one with these attributes. `None` if there is nothing to set.
@@ -56,8 +69,9 @@ impl Wish {
             }
         };
         let (accessed, modified) = self.times.unwrap_or_default();
-        (self.times.is_some() || attributes != 0)
-            .then(|| ChainStep::set_basic(accessed, modified, attributes))
+        let times = [self.created.unwrap_or_default(), accessed, modified];
+        (self.times.is_some() || self.created.is_some() || attributes != 0)
+            .then(|| ChainStep::set_basic(times, attributes))
     }
 
     /// How the existing entry differs.
@@ -66,6 +80,7 @@ impl Wish {
         Changes::TIME.when(self.times.is_some_and(|(_, modified)| modified != now.modified))
             | Changes::MODE.when(differ & READONLY != 0)
             | Changes::XATTR.when(differ & (HIDDEN | SYSTEM) != 0)
+            | Changes::XATTR.when(self.created.is_some_and(|created| created != now.created))
     }
 
     /// Whether the existing entry has this metadata.
@@ -75,7 +90,7 @@ impl Wish {
 }
 
 /// Adds warnings for metadata that a share does not keep.
-pub(super) fn warn(notes: &MetadataWarnings, entry: &Entry, options: &SinkOptions, keeps_acls: bool) {
+pub(super) fn warn(notes: &MetadataWarnings, entry: &Entry, options: &SinkOptions, share: &ShareOptions) {
     let (path, preserve) = (&entry.path, &options.preserve);
     if preserve.has_times(&entry.kind) && filetime(entry.mtime).is_none() {
         notes.note("times", "SMB has none before 1601 or after 30827", path);
@@ -93,10 +108,20 @@ pub(super) fn warn(notes: &MetadataWarnings, entry: &Entry, options: &SinkOption
         notes.note("modes", "a share keeps whether a file may be changed, and no more", path);
     }
     for (name, _) in preserve.xattrs_of(&entry.xattrs).filter(|(name, _)| name[..] != *ATTRIBUTES) {
-        if name[..] != *SECURITY {
+        if name[..] == *SECURITY {
+            if !share.acls {
+                notes.note("security descriptors", "--smb-acls sets them", path);
+            }
+        } else if name[..] == *CREATION_TIME {
+            if !share.creation_times {
+                notes.note("times of creation", "--smb-creation-times sets them", path);
+            }
+        } else if name.starts_with(STREAM) {
+            if !share.streams {
+                notes.note("alternate data streams", "--smb-streams writes them", path);
+            }
+        } else {
             notes.note("attributes and ACLs", "haul sets none on a share", path);
-        } else if !keeps_acls {
-            notes.note("security descriptors", "--smb-acls sets them", path);
         }
     }
 }
@@ -137,7 +162,7 @@ mod tests {
     use super::*;
 
     fn there(flags: u32, modified: u64) -> Attrs {
-        Attrs { flags, len: 0, modified, accessed: 0, changed: 0 }
+        Attrs { flags, len: 0, created: 7, modified, accessed: 0, changed: 0 }
     }
 
     fn file(mode: u32) -> Entry {
@@ -147,25 +172,43 @@ mod tests {
 
     #[test]
     fn a_mode_becomes_the_attribute_of_files_that_may_not_be_changed() {
-        let all = Preserve::default();
+        let (all, none) = (Preserve::default(), ShareOptions::default());
         let time = filetime(file(0).mtime).unwrap();
-        let wish = Wish::of(&all, &file(0o444));
+        let wish = Wish::of(&all, &none, &file(0o444));
         assert!(wish.is_met_by(&there(READONLY | ARCHIVE, time)));
         assert_eq!(wish.changes(&there(ARCHIVE, time)), Changes::MODE);
-        assert_eq!(Wish::of(&all, &file(0o644)).changes(&there(READONLY, time)), Changes::MODE);
+        assert_eq!(Wish::of(&all, &none, &file(0o644)).changes(&there(READONLY, time)), Changes::MODE);
         let no_modes = Preserve { perms: false, ..all };
-        assert!(Wish::of(&no_modes, &file(0o444)).is_met_by(&there(0, time)));
-        assert_eq!(Wish::of(&all, &file(0o644)).changes(&there(0, time + 1)), Changes::TIME);
+        assert!(Wish::of(&no_modes, &none, &file(0o444)).is_met_by(&there(0, time)));
+        assert_eq!(Wish::of(&all, &none, &file(0o644)).changes(&there(0, time + 1)), Changes::TIME);
     }
 
     #[test]
     fn hidden_files_stay_hidden_and_others_are_left_alone() {
-        let (all, time) = (Preserve::default(), filetime(file(0).mtime).unwrap());
+        let (all, none) = (Preserve::default(), ShareOptions::default());
+        let time = filetime(file(0).mtime).unwrap();
         let hidden = (ByteBuf::from(ATTRIBUTES), ByteBuf::from(b"hidden"));
-        let wish = Wish::of(&all, &Entry { xattrs: vec![hidden], ..file(0o644) });
+        let wish = Wish::of(&all, &none, &Entry { xattrs: vec![hidden], ..file(0o644) });
         assert_eq!(wish.changes(&there(SYSTEM, time)), Changes::XATTR);
         assert!(wish.is_met_by(&there(HIDDEN | ARCHIVE, time)));
-        assert!(Wish::of(&all, &file(0o644)).is_met_by(&there(HIDDEN, time)));
+        assert!(Wish::of(&all, &none, &file(0o644)).is_met_by(&there(HIDDEN, time)));
+    }
+
+    #[test]
+    fn a_time_of_creation_is_kept_if_the_user_asks_for_it() {
+        let (all, time) = (Preserve::default(), filetime(file(0).mtime).unwrap());
+        let keeps = ShareOptions { creation_times: true, ..ShareOptions::default() };
+        let with = |value: &[u8]| {
+            let kept = (ByteBuf::from(CREATION_TIME), ByteBuf::from(value));
+            Entry { xattrs: vec![kept], ..file(0o644) }
+        };
+        let changes =
+            |share: &ShareOptions, value: &[u8]| Wish::of(&all, share, &with(value)).changes(&there(0, time));
+        assert_eq!((changes(&keeps, b"8"), changes(&keeps, b"7")), (Changes::XATTR, Changes::NONE));
+        assert_eq!(changes(&ShareOptions::default(), b"8"), Changes::NONE);
+        for bad in [&b"0"[..], b"-1", b"9223372036854775808", b"x", b""] {
+            assert_eq!(changes(&keeps, bad), Changes::NONE);
+        }
     }
 
     #[test]

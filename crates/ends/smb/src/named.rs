@@ -27,6 +27,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Vec<DirectoryEntry>, Fault> {
         let u64_at = |at: usize| Some(u64::from_le_bytes(*entry.get(at..)?.first_chunk()?));
         let head = || {
             let attrs = Attrs {
+                created: u64_at(8)?,
                 accessed: u64_at(16)?,
                 modified: u64_at(24)?,
                 changed: u64_at(32)?,
@@ -88,7 +89,7 @@ mod tests {
         let found = parse(&bytes).unwrap();
         let names: Vec<_> = found.iter().map(|found| (&found.name[..], found.attrs.is_dir())).collect();
         assert_eq!(names, [("ab", false), ("é", true)]);
-        let attrs = Attrs { accessed: 2, modified: 3, changed: 4, len: 500, flags: 32 };
+        let attrs = Attrs { created: 1, accessed: 2, modified: 3, changed: 4, len: 500, flags: 32 };
         assert_eq!((found[0].attrs, found[0].is_text), (attrs, true));
     }
 

@@ -4,9 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use haul_core::policy::{self, Verdict};
 use haul_core::staging::is_staging_name;
-use haul_core::{
-    Answer, Changes, Compare, Entry, Error, ErrorKind, Offer, RelPath, Result, SinkOptions, SkipReason,
-};
+use haul_core::{Answer, Changes, Compare, Entry, Error, ErrorKind, Offer, RelPath, Result, SkipReason};
 use haul_ends::hashed::HashedBytes;
 use haul_ends::offers;
 use haul_ends::server_tree::ServerTree;
@@ -14,7 +12,7 @@ use haul_ends::server_tree::ServerTree;
 use super::attrs::Attrs;
 use super::directories::has_entries;
 use super::large;
-use super::meta::{SmbEntry, Wish};
+use super::meta::SmbEntry;
 use super::read::HASHERS;
 use super::remove::remove_at;
 use super::small::is_small;
@@ -24,7 +22,7 @@ type PendingOffer<'a> = haul_ends::offers::PendingOffer<'a, Attrs>;
 
 /// How the existing entry differs.
 fn changes_of(sink: &SmbSink, case: &PendingOffer<'_>) -> Changes {
-    changes(&sink.options, case.entry(), case.now.as_ref(), &case.verdict)
+    changes(sink, case.entry(), case.now.as_ref(), &case.verdict)
 }
 
 /// Whether a directory is in the place of the entry.
@@ -71,15 +69,11 @@ pub(super) fn answer(sink: &SmbSink, offers: &[Offer]) -> Result<Vec<Result<Answ
 }
 
 /// How the entry at the place of `entry` differs from it.
-pub(super) fn changes(
-    options: &SinkOptions,
-    entry: &Entry,
-    now: Option<&Attrs>,
-    verdict: &Verdict,
-) -> Changes {
+pub(super) fn changes(sink: &SmbSink, entry: &Entry, now: Option<&Attrs>, verdict: &Verdict) -> Changes {
+    let options = &sink.options;
     let existing = now.map(|attrs| SmbEntry { options, attrs });
     policy::changes(options, entry, existing.as_ref(), verdict, || {
-        now.map_or(Changes::NONE, |now| Wish::of(&options.preserve, entry).changes(now))
+        now.map_or(Changes::NONE, |now| sink.wish(entry).changes(now))
     })
 }
 
@@ -108,15 +102,15 @@ fn leave_out(sink: &SmbSink, case: &mut PendingOffer<'_>, lacking: &HashMap<RelP
 fn same(sink: &SmbSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
     let options = &sink.options;
     let mut differing = Vec::new();
-    let secured = sink.differing_security(cases)?;
-    let acl = |at: usize| Changes::ACL.when(secured.contains(&at));
+    let differing_extras = sink.differing_extras(cases)?;
+    let extra = |at: usize| differing_extras.get(&at).copied().unwrap_or(Changes::NONE);
     for (at, case) in cases.iter_mut().enumerate() {
         let Some(now) = case.now.filter(|_| case.verdict == Verdict::Same && case.answer.is_none()) else {
             continue;
         };
         let entry = &*case.offer.entry;
         if options.compare == Compare::Metadata {
-            case.answer = Some(Ok(compared(sink, entry, &now, acl(at))));
+            case.answer = Some(Ok(compared(sink, entry, &now, extra(at))));
             continue;
         }
         if entry.is_dir() {
@@ -126,10 +120,10 @@ fn same(sink: &SmbSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
                 continue;
             }
         }
-        if acl(at).is_empty() && Wish::of(&options.preserve, entry).is_met_by(&now) {
+        if extra(at).is_empty() && sink.wish(entry).is_met_by(&now) {
             case.answer = Some(Ok(Answer::Same));
         } else if entry.is_dir() || options.dry_run {
-            case.answer = Some(Ok(Answer::Updated(changes_of(sink, case) | acl(at))));
+            case.answer = Some(Ok(Answer::Updated(changes_of(sink, case) | extra(at))));
         } else {
             differing.push(at);
         }
@@ -140,17 +134,17 @@ fn same(sink: &SmbSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
     })?;
     for (at, set) in differing.into_iter().zip(set) {
         // Metadata that cannot be set became a warning.
-        let updated = Answer::Updated(changes_of(sink, &cases[at]) | acl(at));
+        let updated = Answer::Updated(changes_of(sink, &cases[at]) | extra(at));
         cases[at].answer = Some(set.map(|set| if set == Some(true) { updated } else { Answer::Same }));
     }
     Ok(())
 }
 
-/// Compares metadata alone, as far as a share keeps it. The rest becomes warnings. `acl` tells whether the security
-/// descriptor differs.
-pub(super) fn compared(sink: &SmbSink, entry: &Entry, now: &Attrs, acl: Changes) -> Answer {
+/// Compares metadata alone, as far as a share keeps it. The rest becomes warnings. `extra` has the differences that cost
+/// requests.
+pub(super) fn compared(sink: &SmbSink, entry: &Entry, now: &Attrs, extra: Changes) -> Answer {
     sink.warn(entry);
-    let changes = Wish::of(&sink.options.preserve, entry).changes(now) | acl;
+    let changes = sink.wish(entry).changes(now) | extra;
     let existing = SmbEntry { options: &sink.options, attrs: now };
     let is_same_time = policy::Existing::has_time(&existing, entry.mtime);
     let changes = changes.without(Changes::TIME.when(is_same_time));

@@ -55,7 +55,7 @@ pub(super) async fn clear_readonly(tree: &Tree, remote: &str) -> Result<bool, Fa
     }
     let set = [
         ChainStep::open(remote, OpenedKind::File, SET),
-        ChainStep::set_basic(0, 0, NORMAL),
+        ChainStep::set_basic([0; 3], NORMAL),
         ChainStep::close(),
     ];
     Ok(tree.run(&set).await?.all_ok().is_ok())

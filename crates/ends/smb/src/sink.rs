@@ -9,7 +9,6 @@ use haul_core::{
 };
 use std::sync::Arc;
 
-use super::meta::Wish;
 use super::reply::nonsense;
 use super::small::is_small;
 use super::state::SmbSink;
@@ -69,10 +68,10 @@ impl SmbSink {
         let paths: Vec<RelPath> = entries.iter().map(|entry| entry.path.clone()).collect();
         let found = self.tree.smb.all(&paths, |path| self.directories.find(&self.tree, path))?;
         let mut differing: BTreeMap<usize, Vec<_>> = BTreeMap::new();
-        let differ = self.differ_in_security(entries)?;
+        let differ = self.differ_in_extras(entries)?;
         for ((entry, found), differs) in entries.iter().zip(found).zip(differ) {
             if let Ok(Some(now)) = found
-                && (differs || !Wish::of(&self.options.preserve, entry).is_met_by(&now))
+                && (!differs.is_empty() || !self.wish(entry).is_met_by(&now))
             {
                 differing.entry(entry.path.components().count()).or_default().push((entry, now));
             }

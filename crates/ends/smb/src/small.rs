@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, Result, SLICE_LEN, SliceData};
 
-use super::meta::Wish;
 use super::read;
 use super::remove::remove_at;
 use super::reply::{Fault, Replies};
@@ -31,8 +30,12 @@ pub(super) async fn write(
     let committed = Ok(Outcome::Committed(Some(Digest(data.value.0))));
     let replaces = sink.replaces(&entry.path);
     let options = &sink.options;
-    let is_direct =
-        !replaces && !options.atomic && !options.verify_disk && whole.len() <= sink.tree.smb.server.most();
+    let is_direct = !replaces
+        && !options.atomic
+        && !options.verify_disk
+        && whole.len() <= sink.tree.smb.server.most()
+        // They are written before the file gets its name.
+        && !sink.wants_streams(entry);
     if is_direct && create(sink, entry, &whole).await.map_err(failed)? {
         return committed;
     }
@@ -69,7 +72,7 @@ fn with_zeros(entry: &Entry, data: &SliceData, content: &[u8]) -> Vec<u8> {
 /// Creates a new file in one frame. Returns whether it did; not if something has its name.
 async fn create(sink: &SmbSink, entry: &Entry, whole: &[u8]) -> Result<bool, Fault> {
     let remote = sink.tree.remote(&entry.path)?;
-    let set = Wish::of(&sink.options.preserve, entry).step(None);
+    let set = sink.wish(entry).step(None);
     let (writes, sets) = (usize::from(!whole.is_empty()), usize::from(set.is_some()));
     let mut chain = vec![ChainStep::make(&remote, OpenedKind::File, WRITE)];
     if writes > 0 {

@@ -96,6 +96,7 @@ impl SmbSink {
         if replaces {
             self.check_locked(&to).await?;
         }
+        let _wrote = self.set_streams(from, entry, true).await?;
         let renamed = match self.rename(from, &to, entry, replaces).await {
             Err(fault) if fault.is_collision() && !replaces => {
                 self.check_spelling(&entry.path).await?;
@@ -126,7 +127,8 @@ impl SmbSink {
     }
 
     async fn rename(&self, from: &str, to: &str, entry: &Entry, replaces: bool) -> Result<(), Fault> {
-        let set = Wish::of(&self.options.preserve, entry).step(None);
+        let (before, after) = self.wish(entry).around_rename();
+        let set = before.step(None);
         let mut chain = vec![ChainStep::open(from, OpenedKind::File, SET | DELETE)];
         let is_set = set.is_some();
         chain.extend(set);
@@ -138,13 +140,22 @@ impl SmbSink {
         }
         replies.ok(chain.len() - 2)?;
         self.warn(entry);
+        if let Some(set) = after.and_then(|wish| wish.step(None)) {
+            let chain = [ChainStep::open(to, OpenedKind::File, SET), set, ChainStep::close()];
+            self.accept(self.tree.run(&chain).await?.all_ok(), entry)?;
+        }
         // Not before the rename, which it may forbid.
         self.set_security(entry).await.map(drop)
     }
 
+    /// The metadata that an entry is to have.
+    pub(super) fn wish(&self, entry: &Entry) -> Wish {
+        Wish::of(&self.options.preserve, &self.tree.smb.server.login.options, entry)
+    }
+
     /// Adds warnings for metadata that the share does not keep.
     pub(super) fn warn(&self, entry: &Entry) {
-        warn(&self.notes, entry, &self.options, self.tree.smb.server.login.acls);
+        warn(&self.notes, entry, &self.options, &self.tree.smb.server.login.options);
     }
 
     /// Makes a refusal to set metadata a warning.
@@ -187,12 +198,16 @@ impl SmbSink {
     /// Sets the metadata of an existing entry. Returns whether it did; `None` if the entry is gone.
     pub(super) async fn set(&self, entry: &Entry, now: Option<&Attrs>) -> Result<Option<bool>> {
         self.warn(entry);
-        let wish = Wish::of(&self.options.preserve, entry);
-        let set = match wish.step(now).filter(|_| !now.is_some_and(|now| wish.is_met_by(now))) {
+        let (wish, remote) = (self.wish(entry), self.tree.remote(&entry.path)?);
+        let wrote = match self.set_streams(&remote, entry, false).await {
+            Err(gone) if gone.is_missing() => return Ok(None),
+            wrote => wrote.map_err(|fault| self.tree.error("write the streams of", &entry.path, fault))?,
+        };
+        let is_met = !wrote && now.is_some_and(|now| wish.is_met_by(now));
+        let set = match wish.step(now).filter(|_| !is_met) {
             None => Ok(()),
             Some(set) => {
                 self.directories.touch(&entry.path);
-                let remote = self.tree.remote(&entry.path)?;
                 let open = ChainStep::open(&remote, OpenedKind::Any, SET);
                 self.tree.run(&[open, set, ChainStep::close()]).await?.all_ok()
             }

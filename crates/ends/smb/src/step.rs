@@ -31,6 +31,8 @@ pub(super) const READ_SECURITY: u32 = Access::READ_CONTROL | Access::SYNCHRONIZE
 pub(super) const WRITE_DACL: u32 = Access::WRITE_DAC | Access::SYNCHRONIZE;
 /// To set the owner.
 pub(super) const WRITE_OWNER: u32 = Access::WRITE_OWNER;
+/// To read or set the list of audited accesses.
+pub(super) const SACL_ACCESS: u32 = 0x0100_0000;
 /// To rename or remove.
 pub(super) const DELETE: u32 = Access::DELETE | LOOK;
 
@@ -38,15 +40,17 @@ const DIRECTORY_FILE: u32 = 0x01;
 const NON_DIRECTORY_FILE: u32 = 0x40;
 /// Links are opened, never followed.
 const OPEN_REPARSE_POINT: u32 = 0x20_0000;
+const OPEN_FOR_BACKUP_INTENT: u32 = 0x4000;
 
-/// The most bytes of a security descriptor.
-const SECURITY_LEN: u32 = 64 * 1024;
+/// The most bytes of a security descriptor, or of the names of all streams.
+const INFO_LEN: u32 = 64 * 1024;
 
 const BASIC: u8 = 4;
 const RENAME: u8 = 10;
 const LINK: u8 = 11;
 const DISPOSITION: u8 = 13;
 const END_OF_FILE: u8 = 20;
+const STREAMS: u8 = 22;
 
 /// The kind of entry that a chain opens.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,13 +63,19 @@ pub(super) enum OpenedKind {
 /// One command of a chain. Those after the first refer to the file that the first one opens.
 pub(super) struct ChainStep {
     pub(super) command: Command,
-    body: Box<dyn Pack>,
+    body: Body,
     charge: u16,
+}
+
+enum Body {
+    /// It opens an entry.
+    Create(Box<CreateRequest>),
+    Other(Box<dyn Pack>),
 }
 
 impl ChainStep {
     fn new(command: Command, body: impl Pack + 'static) -> Self {
-        Self { command, body: Box::new(body), charge: 1 }
+        Self { command, body: Body::Other(Box::new(body)), charge: 1 }
     }
 
     fn charged(self, bytes: usize) -> Self {
@@ -75,7 +85,19 @@ impl ChainStep {
 
     pub(super) fn op(&self, tree: TreeId) -> CompoundOp<'_> {
         let credit_charge = CreditCharge(self.charge);
-        CompoundOp { command: self.command, body: &*self.body, tree_id: Some(tree), credit_charge }
+        let body: &dyn Pack = match &self.body {
+            Body::Create(request) => &**request,
+            Body::Other(body) => &**body,
+        };
+        CompoundOp { command: self.command, body, tree_id: Some(tree), credit_charge }
+    }
+
+    /// The command with the intent to back the entry up, if it opens one.
+    pub(super) fn with_backup_intent(&self) -> Option<Self> {
+        let Body::Create(request) = &self.body else { return None };
+        let mut request = request.clone();
+        request.create_options |= OPEN_FOR_BACKUP_INTENT;
+        Some(Self { command: self.command, body: Body::Create(request), charge: self.charge })
     }
 
     fn create(path: &str, kind: OpenedKind, access: u32, disposition: CreateDisposition) -> Self {
@@ -97,7 +119,7 @@ impl ChainStep {
             name: path.to_owned(),
             create_contexts: Vec::new(),
         };
-        Self::new(Command::Create, request)
+        Self { command: Command::Create, body: Body::Create(Box::new(request)), charge: 1 }
     }
 
     /// Opens an existing entry.
@@ -178,10 +200,10 @@ impl ChainStep {
         Self::new(Command::SetInfo, request)
     }
 
-    /// Sets times and attributes; 0 leaves a value as it is.
-    pub(super) fn set_basic(accessed: u64, modified: u64, attributes: u32) -> Self {
+    /// Sets the times of creation, access and modification, and attributes; 0 leaves a value as it is.
+    pub(super) fn set_basic([created, accessed, modified]: [u64; 3], attributes: u32) -> Self {
         let mut buffer = Vec::with_capacity(40);
-        for time in [0, accessed, modified, 0] {
+        for time in [created, accessed, modified, 0] {
             buffer.extend(u64::to_le_bytes(time));
         }
         buffer.extend(attributes.to_le_bytes());
@@ -191,10 +213,19 @@ impl ChainStep {
 
     /// Asks for these parts of the security descriptor.
     pub(super) fn security(parts: u32) -> Self {
+        Self::query(InfoType::Security, 0, parts)
+    }
+
+    /// Asks for the names and lengths of the streams.
+    pub(super) fn streams() -> Self {
+        Self::query(InfoType::File, STREAMS, 0)
+    }
+
+    fn query(info_type: InfoType, class: u8, parts: u32) -> Self {
         let request = QueryInfoRequest {
-            info_type: InfoType::Security,
-            file_info_class: 0,
-            output_buffer_length: SECURITY_LEN,
+            info_type,
+            file_info_class: class,
+            output_buffer_length: INFO_LEN,
             additional_information: parts,
             flags: 0,
             file_id: FileId::SENTINEL,

@@ -79,7 +79,7 @@ impl Tree {
     /// # Errors
     /// `Unsupported` if SMB cannot hold a name.
     pub(super) fn remote(&self, path: &RelPath) -> Result<String> {
-        let map = self.smb.server.login.map_names;
+        let map = self.smb.server.login.options.map_names;
         let mut remote = String::new();
         for name in self.root.iter().map(Vec::as_slice).chain(path.components()) {
             let name = to_wire(name, map).map_err(|bad| self.bad_name(path, &bad))?;
@@ -185,8 +185,8 @@ impl Tree {
                 Err(fault) => Err(fault),
             };
         };
-        let name =
-            to_wire(path.name(), self.smb.server.login.map_names).map_err(|bad| self.bad_name(path, &bad))?;
+        let name = to_wire(path.name(), self.smb.server.login.options.map_names)
+            .map_err(|bad| self.bad_name(path, &bad))?;
         let chain = [
             ChainStep::open(&self.remote(&parent)?, OpenedKind::Dir, LIST),
             ChainStep::list(smb2::types::FileId::SENTINEL, &name, ONE_NAME),
@@ -207,6 +207,6 @@ impl Tree {
 
     /// A name that the server sent.
     pub(super) fn name_from(&self, name: &str) -> Vec<u8> {
-        from_wire(name, self.smb.server.login.map_names)
+        from_wire(name, self.smb.server.login.options.map_names)
     }
 }

@@ -99,7 +99,7 @@ fn take(
             Err(error) => walk.failed(directory, path, error, batch),
         }
     }
-    for (path, entry) in walk.tree.with_security(entries)? {
+    for (path, entry) in walk.tree.with_extras(entries)? {
         match entry {
             Ok(entry) => walk.found(directory, entry, || Ok(()), batch),
             Err(error) => walk.failed(directory, path, error, batch),

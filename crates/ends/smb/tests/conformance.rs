@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use haul_core::location::SmbServer;
 use haul_core::{BufferPool, Entry, Links, Place, PlaceRoot, RelPath};
-use haul_smb::{Limits, ShareCredentials, ShareLogin, Smb};
+use haul_smb::{Limits, ShareCredentials, ShareLogin, ShareOptions, Smb};
 use haul_testkit::conformance::{
     Keeps, OnDisk, OpenSink, SourceOpener, Subject, TestedEnd, ThroughEnds, World,
 };
@@ -27,7 +27,8 @@ fn connect(server: &Smbd, map_names: bool) -> Arc<Smb> {
     let (user, password) = (Some(USER.to_owned()), Some(PASSWORD.to_owned()));
     let credentials = ShareCredentials { user, password, domain: None };
     let timeout = Duration::from_secs(30);
-    let login = ShareLogin { server, credentials, encrypt: false, map_names, acls: false, timeout };
+    let options = ShareOptions { map_names, ..ShareOptions::default() };
+    let login = ShareLogin { server, credentials, options, timeout };
     let limits = Limits { streams: 2, iops: None };
     Smb::connect(login, limits, &BufferPool::new(64 << 20), Arc::new(|_| {})).unwrap()
 }
