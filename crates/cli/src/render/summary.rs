@@ -10,7 +10,7 @@ use haul_job::RequestCounts;
 use super::differences::Differences;
 use super::failures::{FailureGroup, cause_of};
 use super::requests::requests_text;
-use super::wording::{bytes, count, duration, entries, number, rate};
+use super::wording::{bytes, count, duration, entries, metadata_note, number, rate, still_to_copy};
 use crate::exit_code::Exit;
 use crate::manifest::WrittenManifest;
 
@@ -330,16 +330,8 @@ impl Summary {
     }
 
     fn notes(&self, lines: &mut Vec<String>) {
-        for note in &self.report.notes {
-            let what = if self.command == SummaryCommand::Verify {
-                format!("not compared: {} of {}", note.what, entries(note.count))
-            } else if note.what.starts_with("--") {
-                format!("{} had no effect on {}", note.what, entries(note.count))
-            } else {
-                format!("{} could not be set on {}", note.what, entries(note.count))
-            };
-            lines.push(format!("{what}: {} (first: `{}`)", note.cause, note.example));
-        }
+        let verifies = self.command == SummaryCommand::Verify;
+        lines.extend(self.report.notes.iter().map(|note| metadata_note(note, verifies)));
         for note in &self.report.left_out {
             let what = format!("{} skipped on {}", note.what, entries(note.count));
             lines.push(format!("{what}: {} (first: `{}`)", note.cause, note.example));
@@ -449,7 +441,8 @@ impl Summary {
             }
             Exit::Mismatch => write!(last, "haul: verification FAILED{advice}"),
             Exit::Full => {
-                write!(last, "haul: the destination is full; free some space{}", after(copies, again))
+                let left = still_to_copy(&self.report.totals);
+                write!(last, "haul: the destination is full{left}; free some space{}", after(copies, again))
             }
             Exit::Incomplete if self.differences.metadata > 0 && !self.said_why() => {
                 let all = entries(self.differences.metadata);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haul_core::event::Action;
-use haul_core::{Limit, Phase};
+use haul_core::{Limit, MetaNote, Phase, Totals};
 use indicatif::{BinaryBytes, FormattedDuration, HumanCount};
 
 /// A number: `2,000`.
@@ -24,6 +24,28 @@ pub(super) fn entries(number: u64) -> String {
 /// A count of bytes, in units of 1024.
 pub(super) fn bytes(number: u64) -> String {
     BinaryBytes(number).to_string()
+}
+
+/// How much of the content that a run found it has not copied.
+pub(super) fn still_to_copy(totals: &Totals) -> String {
+    match totals.found_bytes.saturating_sub(totals.same_bytes).saturating_sub(totals.copied_bytes) {
+        0 => String::new(),
+        left => format!(": {} of {} found are still to copy", bytes(left), bytes(totals.found_bytes)),
+    }
+}
+
+/// Metadata that could not be set, or not be compared, on some entries.
+pub(super) fn metadata_note(note: &MetaNote, verifies: bool) -> String {
+    let MetaNote { what, cause, example, count } = note;
+    let on = entries(*count);
+    let what = match what.as_str() {
+        what if verifies => format!("not compared: {what} of {on}"),
+        option if option.starts_with("--") => format!("{option} had no effect on {on}"),
+        what => format!("{what} could not be set on {on}"),
+    };
+    let is_refused = note.what == "owner" && cause == "Operation not permitted";
+    let advice = if is_refused && !verifies { "; only root may set owners: see --no-owner" } else { "" };
+    format!("{what}: {cause} (first: `{example}`){advice}")
 }
 
 /// Bytes per second.

@@ -287,7 +287,8 @@ fn a_full_destination_is_said_once() {
     let run = scene.haul("copy").in_dir(scene.path()).args(["--on-full", "fail", "src/big", "mnt/"]).finish();
     let run = run.expect_code(5);
     assert_eq!(run.err().matches("No space left").count(), 1, "{run}");
-    assert!(run.err().ends_with("free some space and run the same command again to resume\n"), "{run}");
+    let last = "still to copy; free some space and run the same command again to resume\n";
+    assert!(run.err().contains("is full: 6.00 MiB of 6.00 MiB found") && run.err().ends_with(last), "{run}");
 }
 
 /// The program with a store that gives these answers.
