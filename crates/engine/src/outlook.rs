@@ -12,6 +12,9 @@ use crate::queue::is_large;
 /// The rates of content and of wire bytes differ by at most this factor.
 const MAX_COMPRESSION: f64 = 20.0;
 
+/// So many extraneous entries tell how long it takes to find one.
+const LISTED: u64 = 100;
+
 /// The figures that the estimate needs besides the totals.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Now {
@@ -99,9 +102,12 @@ struct OutlookState {
 
 impl OutlookState {
     /// The seconds for the deletions that are known. Until deletions were measured, one takes as long as an entry in the
-    /// copy.
+    /// copy, or as it took to find it if there was no copy.
     fn deletion_seconds(&mut self, totals: &Totals, now: Now) -> Option<f64> {
-        let expected = |entries: u64| self.per_entry.map(|per_entry| entries as f64 * per_entry);
+        let listed = self.removals.as_ref().map_or(now.at, |removals| removals.since) - self.since;
+        let to_find = (self.extra >= LISTED && listed > 0.0).then(|| listed / self.extra as f64);
+        let per_entry = self.per_entry.or(to_find);
+        let expected = |entries: u64| per_entry.map(|per_entry| entries as f64 * per_entry);
         let Some(DeletionProgress { entries, since, removed }) = &mut self.removals else {
             return expected(self.extra);
         };
@@ -384,6 +390,22 @@ mod tests {
         outlook.set_removals(0..500, now.at);
         let known = outlook.eta(&totals(100, 100), now);
         assert!(!known.is_lower_bound && (47.0..53.0).contains(&known.seconds.unwrap()), "{known:?}");
+    }
+
+    #[test]
+    fn a_deletion_without_a_copy_takes_as_long_as_the_listing() {
+        let outlook = Outlook::default();
+        outlook.set_phase(Phase::Delete, 10.0);
+        let mut now = Now { at: 20.0, scan_done: true, ..Now::default() };
+        outlook.count_extra(99);
+        assert_eq!(outlook.eta(&totals(1, 1), now).seconds, None, "a few tell nothing");
+        outlook.count_extra(401);
+        let listing = outlook.eta(&totals(1, 1), now);
+        assert!(listing.is_lower_bound && (9.5..10.5).contains(&listing.seconds.unwrap()), "{listing:?}");
+        outlook.set_removals(0..500, now.at);
+        now.at = 20.1;
+        let known = outlook.eta(&totals(1, 1), now);
+        assert!(!known.is_lower_bound && (9.5..10.5).contains(&known.seconds.unwrap()), "{known:?}");
     }
 
     #[test]
