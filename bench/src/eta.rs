@@ -21,6 +21,10 @@ use crate::units::{parse_rate, parse_time};
 /// Many small files, one large file, and both; each with a rate of the link that makes its copy take about a minute. In a
 /// run of seconds the start counts for too much.
 const TREES: [(&Dataset, u64); 3] = [(&SMALL, 20_000_000), (&GIBIBYTE, 100_000_000), (&MIXED, 100_000_000)];
+/// The name of the run that deletes the tree of small files.
+const DELETION: &str = "deletion";
+/// The operations in a second at which it takes about a minute.
+const DELETION_IOPS: u32 = 4000;
 /// The share of a run after which its prediction is judged.
 const JUDGED: f64 = 0.2;
 
@@ -39,7 +43,7 @@ pub(crate) struct EtaArgs {
     /// Write the events of each copy to a file in this directory.
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
-    /// Only these trees: small, gibibyte, mixed.
+    /// Only these trees: small, gibibyte, mixed; and deletion, which deletes a copy of the small one.
     #[arg(long, value_delimiter = ',')]
     trees: Vec<String>,
     /// Directory of the data.
@@ -61,7 +65,7 @@ pub(crate) fn judge_file(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Pushes and pulls each tree, and prints a line for each copy.
+/// Pushes and pulls each tree, deletes one, and prints a line for each run.
 pub(crate) fn run(args: &EtaArgs, haul: &str, stop: &Stop) -> Result<()> {
     if let Some(dir) = &args.save {
         fs::create_dir_all(dir)?;
@@ -73,6 +77,25 @@ pub(crate) fn run(args: &EtaArgs, haul: &str, stop: &Stop) -> Result<()> {
             run_tree(args, haul, stop, tree, args.rate.unwrap_or(rate))?;
         }
     }
+    if chosen(DELETION) { run_deletion(args, haul, stop) } else { Ok(()) }
+}
+
+/// Deletes a copy of the tree of small files, with so many operations in a second that it takes about a minute.
+fn run_deletion(args: &EtaArgs, haul: &str, stop: &Stop) -> Result<()> {
+    let made = SMALL.prepare(&args.dir, stop)?;
+    let scratch = BenchScratch::new(&args.dir)?;
+    let [log, source, copy] = ["tool.log", "source", "copy"].map(|name| scratch.path().join(name));
+    fs::create_dir(&source)?;
+    // haul takes a source without any file for one that is not mounted.
+    fs::write(source.join("kept"), "")?;
+    let (tree, source, copy) = (utf8(&made.path)?, utf8(&source)?, utf8(&copy)?);
+    run_aside_in(None, &format!("cp -a {tree} {copy}"), &log, stop)?;
+    let options = format!("--json --force-delete --iops {DELETION_IOPS} {}", args.haul_args);
+    let events = run_aside_in(None, &format!("{haul} sync {options} {source}/ {copy}/"), &log, stop)?;
+    if let Some(dir) = &args.save {
+        fs::write(dir.join("deletion.jsonl"), &events)?;
+    }
+    PredictedRun::parse(&events)?.print("small, deleted");
     Ok(())
 }
 

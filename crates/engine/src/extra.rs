@@ -215,8 +215,10 @@ impl DestinationListing<'_> {
                 batch.errors.retain(|failure| failure.error.kind() != ErrorKind::NotFound);
             }
             run.guard.count_listed(&batch);
+            let (listed, unfound) = (batch.entries.len(), batch.expected.filter(|_| !is_again));
             let asked = self.ask(batch);
-            run.meter.outlook.count_extra(asked.as_ref().map_or(0, |asked| asked.extra.len()));
+            let extra = asked.as_ref().map_or(0, |asked| asked.extra.len());
+            run.meter.outlook.count_listed(listed, extra, unfound);
             let mut found = found.lock();
             let added = asked.and_then(|asked| found.add(asked).map_err(|e| list_error(&e)));
             if let Err(error) = added {

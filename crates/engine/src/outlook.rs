@@ -6,14 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use haul_core::sync::Mutex;
 use haul_core::{Batch, Phase, Totals};
 
-use crate::eta::{Estimator, FileCost, InProgress, Standing, Throughput, WorkAmount, floor, is_sane};
+use crate::eta::{
+    Deletion, Estimator, FileCost, InProgress, Standing, Throughput, WorkAmount, floor, is_sane,
+};
 use crate::queue::is_large;
 
 /// The rates of content and of wire bytes differ by at most this factor.
 const MAX_COMPRESSION: f64 = 20.0;
-
-/// So many extraneous entries tell how long it takes to find one.
-const LISTED: u64 = 100;
 
 /// The figures that the estimate needs besides the totals.
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,39 +93,8 @@ struct OutlookState {
     finish: f64,
     /// The seconds for an entry in the copy, if they were measured.
     per_entry: Option<f64>,
-    /// The extraneous entries that are found so far.
-    extra: u64,
-    removals: Option<DeletionProgress>,
+    deletion: Deletion,
     is_over: bool,
-}
-
-impl OutlookState {
-    /// The seconds for the deletions that are known. Until deletions were measured, one takes as long as an entry in the
-    /// copy, or as it took to find it if there was no copy.
-    fn deletion_seconds(&mut self, totals: &Totals, now: Now) -> Option<f64> {
-        let listed = self.removals.as_ref().map_or(now.at, |removals| removals.since) - self.since;
-        let to_find = (self.extra >= LISTED && listed > 0.0).then(|| listed / self.extra as f64);
-        let per_entry = self.per_entry.or(to_find);
-        let expected = |entries: u64| per_entry.map(|per_entry| entries as f64 * per_entry);
-        let Some(DeletionProgress { entries, since, removed }) = &mut self.removals else {
-            return expected(self.extra);
-        };
-        let (passed, done) = (now.at - *since, totals.removed.saturating_sub(entries.start));
-        removed.observe(passed, WorkAmount::new(done, 0));
-        let left = entries.end.saturating_sub(totals.removed);
-        match removed.speed(passed, 1.0) {
-            Some(speed) => Some(speed.seconds(WorkAmount::new(left, 0))),
-            None => expected(left),
-        }
-    }
-}
-
-struct DeletionProgress {
-    /// The entries that were deleted before, and those that are deleted when this ends.
-    entries: std::ops::Range<u64>,
-    /// The second at which the deletion began.
-    since: f64,
-    removed: Throughput,
 }
 
 impl Outlook {
@@ -179,7 +147,7 @@ impl Outlook {
     pub(crate) fn set_phase(&self, phase: Phase, at: f64) {
         let mut state = self.state.lock();
         (state.phase, state.since, state.is_over) = (phase, at, false);
-        (state.extra, state.removals) = (0, None);
+        state.deletion = Deletion::begin(at);
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -192,22 +160,20 @@ impl Outlook {
         self.deletes.store(deletion, Ordering::Relaxed);
     }
 
-    /// Counts extraneous entries that are found and will be deleted.
-    pub(crate) fn count_extra(&self, entries: usize) {
-        self.state.lock().extra += entries as u64;
+    /// Counts entries of the destination that were listed, and those of them that will be deleted; `unfound` ones are
+    /// expected.
+    pub(crate) fn count_listed(&self, found: usize, extra: usize, unfound: Option<u64>) {
+        self.state.lock().deletion.count_listed(found as u64, extra as u64, unfound);
     }
 
     /// From this second on, these entries are deleted, by their numbers.
     pub(crate) fn set_removals(&self, entries: std::ops::Range<u64>, since: f64) {
-        self.state.lock().removals =
-            Some(DeletionProgress { entries, since, removed: Throughput::default() });
+        self.state.lock().deletion.begin_removals(entries, since);
     }
 
     /// From this second on, directories are deleted, each after those in it.
     pub(crate) fn set_removes_directories(&self, at: f64) {
-        if let Some(removals) = &mut self.state.lock().removals {
-            removals.removed.change(at - removals.since);
-        }
+        self.state.lock().deletion.begin_directories(at);
     }
 
     /// Nothing is left.
@@ -223,7 +189,7 @@ impl Outlook {
         }
         let passed = (now.at - state.since).max(0.0);
         let more = self.parts_follow.load(Ordering::Relaxed);
-        let is_listing = state.phase == Phase::Delete && state.removals.is_none();
+        let is_listing = state.phase == Phase::Delete && state.deletion.is_listing();
         let (seconds, more) = match state.phase {
             Phase::Copy | Phase::Link => {
                 let file_cost = self.file_cost.lock();
@@ -235,14 +201,16 @@ impl Outlook {
                 let more = more || self.deletes.load(Ordering::Relaxed);
                 (seconds.map(|seconds| seconds + state.finish), more)
             }
-            Phase::Delete => (
-                state.deletion_seconds(totals, now).map(|seconds| seconds + state.finish),
-                more || is_listing,
-            ),
+            Phase::Delete => {
+                let (per_entry, finish) = (state.per_entry, state.finish);
+                let seconds = state.deletion.seconds_left(totals.removed, now.at, per_entry);
+                let more = more || is_listing && state.deletion.unfound().is_none();
+                (seconds.map(|seconds| seconds + finish), more)
+            }
             Phase::Finish => (Some(state.finish - passed), true),
         };
         // The listing is a scan too: a few entries that it has found tell nothing.
-        let expected = now.expected.filter(|_| !is_listing);
+        let expected = if is_listing { state.deletion.unfound() } else { now.expected };
         Eta::new(seconds, more, now.at, now.scan_done && !is_listing, expected)
     }
 
@@ -382,9 +350,9 @@ mod tests {
             outlook.eta(&totals(100, second as u64 * 10), now);
         }
         outlook.set_phase(Phase::Delete, now.at);
-        outlook.count_extra(1);
+        outlook.count_listed(1, 1, None);
         assert_eq!(outlook.eta(&totals(100, 100), now).seconds, None, "one of many");
-        outlook.count_extra(299);
+        outlook.count_listed(299, 299, None);
         let listing = outlook.eta(&totals(100, 100), now);
         assert!(listing.is_lower_bound && (28.0..32.0).contains(&listing.seconds.unwrap()), "{listing:?}");
         outlook.set_removals(0..500, now.at);
@@ -397,12 +365,19 @@ mod tests {
         let outlook = Outlook::default();
         outlook.set_phase(Phase::Delete, 10.0);
         let mut now = Now { at: 20.0, scan_done: true, ..Now::default() };
-        outlook.count_extra(99);
+        outlook.count_listed(99, 99, None);
         assert_eq!(outlook.eta(&totals(1, 1), now).seconds, None, "a few tell nothing");
-        outlook.count_extra(401);
+        outlook.count_listed(901, 401, None);
         let listing = outlook.eta(&totals(1, 1), now);
-        assert!(listing.is_lower_bound && (9.5..10.5).contains(&listing.seconds.unwrap()), "{listing:?}");
-        outlook.set_removals(0..500, now.at);
+        assert!(listing.is_lower_bound && (4.5..5.5).contains(&listing.seconds.unwrap()), "{listing:?}");
+        outlook.count_listed(0, 0, Some(1000));
+        let listing = outlook.eta(&totals(1, 1), now);
+        assert!(!listing.is_lower_bound && listing.is_extrapolated, "{listing:?}");
+        assert!(
+            (19.5..20.5).contains(&listing.seconds.unwrap()),
+            "as long again, and 1000 of 2000: {listing:?}"
+        );
+        outlook.set_removals(0..1000, now.at);
         now.at = 20.1;
         let known = outlook.eta(&totals(1, 1), now);
         assert!(!known.is_lower_bound && (9.5..10.5).contains(&known.seconds.unwrap()), "{known:?}");

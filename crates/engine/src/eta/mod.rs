@@ -8,6 +8,7 @@
 //! source expects, which the scan has not found yet, as the copy holds the scan back. Time in which no content is copied is
 //! the cost of comparing.
 
+mod deletion;
 mod estimator;
 mod file_cost;
 mod in_progress;
@@ -15,6 +16,7 @@ mod in_progress;
 mod simulation;
 mod throughput;
 
+pub(crate) use deletion::Deletion;
 pub use estimator::floor;
 pub(crate) use estimator::{Estimator, Standing, is_sane};
 pub(crate) use file_cost::FileCost;
