@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::dataset::{
     DB, DB_QUICK, DEEP, DEEP_QUICK, Dataset, GIBIBYTE, HUNDRED_THOUSAND, IMAGE, IMAGE_QUICK, LOG, LOG_QUICK,
     MANY, MANY_QUICK, MILLION, MILLION_QUICK, MIXED, MIXED_QUICK, NOISE_FILE, NOISE_FILE_QUICK, ONE_DIR,
-    SCHEMA, SMALL, SMALL_QUICK, STREAM, STREAM_QUICK, TABLE, TABLE_QUICK, TEN_THOUSAND, WIDE, WIDE_QUICK,
+    SCHEMA, SMALL, SMALL_QUICK, STREAM, STREAM_QUICK, TABLE, TABLE_QUICK, TEN_THOUSAND, TWO_IMAGES, WIDE,
+    WIDE_QUICK,
 };
 use crate::link::LinkSpec;
 use crate::tool_sets::{CLIENTS, LOCAL, MOUNTED, PACKING, PIPES, REMOTE, SHARES, UNPACKERS};
@@ -326,12 +327,19 @@ pub(crate) static CASES: &[BenchCase] = &[
     },
     BenchCase {
         name: "pipe1g",
-        about: "1 GiB of database pages over a long line",
+        about: "2 GB of database pages over a long line",
+        data: &TWO_IMAGES,
         link: gbit(1, 60),
         ..PIPE
     },
-    BenchCase { name: "pipe5g", about: "the same over a long and fast line", link: gbit(5, 60), ..PIPE },
-    BenchCase { name: "pipe-lan", about: "the same without delay", link: gbit(40, 0), ..PIPE },
+    BenchCase {
+        name: "pipe5g",
+        about: "the same over a long and fast line",
+        data: &TWO_IMAGES,
+        link: gbit(5, 60),
+        ..PIPE
+    },
+    BenchCase { name: "pipe-lan", about: "1 GiB of them without delay", link: gbit(40, 0), ..PIPE },
     BenchCase {
         name: "pipepull5g",
         about: "from a program there to a program here",

@@ -186,7 +186,12 @@ pub(crate) const TABLE_QUICK: Dataset =
 /// One image of a disk.
 pub(crate) const IMAGE: Dataset =
     Dataset { name: "image", groups: &[group("disk", 1, 0, (1 << 30, 1 << 30), FileContent::Pages)] };
-/// The same, small.
+/// Two of them in a row.
+pub(crate) const TWO_IMAGES: Dataset = Dataset {
+    name: "two-images",
+    groups: &[group("disk", 1, 0, (2000 * MB, 2000 * MB), FileContent::Pages)],
+};
+/// One, small.
 pub(crate) const IMAGE_QUICK: Dataset =
     Dataset { name: "image-quick", groups: &[group("disk", 1, 0, (20 << 20, 20 << 20), FileContent::Pages)] };
 
