@@ -64,7 +64,8 @@ pub use limit::{Limiter, Pace};
 pub use location::{Location, ObjectKind, ObjectPlace, Place, PlaceRoot, StoreNumber};
 pub use ops::Ops;
 pub use options::{
-    Compare, Links, MAX_REFERENCES, ReferencePurpose, References, ScanOptions, SinkOptions, SourceOptions,
+    Compare, DirLinks, Links, MAX_REFERENCES, ReferencePurpose, References, ScanOptions, SinkOptions,
+    SourceOptions,
 };
 pub use owner_map::{IdRule, OwnerMap};
 pub use packing::{Compress, HeldBy, Method, Packing, Tcp, Traffic};

@@ -110,8 +110,8 @@ pub enum Links {
     /// They are entries of their own, and no path leads through them.
     #[default]
     Kept,
-    /// Each is the file or directory that it points to (`--copy-links`). Only for a source: a destination never follows
-    /// links below its root.
+    /// Each is the file or directory that it points to (`--copy-links`). Only for a source: a destination follows at
+    /// most links to directories ([`DirLinks`]).
     Followed,
 }
 
@@ -122,11 +122,26 @@ pub struct SourceOptions {
     pub links: Links,
     /// Which pages of database files it checks.
     pub pages: Option<PageChecks>,
+    /// How it treats symbolic links to directories, if it is a destination that is compared.
+    pub dirlinks: DirLinks,
+}
+
+/// How a destination that is opened as a source treats symbolic links to directories (`--keep-dirlinks`). Scans do not
+/// descend into them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DirLinks {
+    /// No path leads through them.
+    #[default]
+    Kept,
+    /// Paths lead through them; each is an entry of its own.
+    Entered,
+    /// Paths lead through them, and each is the directory that it leads to.
+    Shown,
 }
 
 impl From<Links> for SourceOptions {
     fn from(links: Links) -> Self {
-        Self { links, pages: None }
+        Self { links, pages: None, dirlinks: DirLinks::Kept }
     }
 }
 
@@ -187,6 +202,8 @@ pub struct SinkOptions {
     pub atomic: bool,
     /// Which existing files are compared page by page with their replacements (`--delta`).
     pub delta: Delta,
+    /// Treat a symbolic link to a directory as that directory where the source has one (`--keep-dirlinks`).
+    pub keep_dirlinks: bool,
     /// Modify existing large files in place instead of replacing them (`--inplace`).
     pub in_place: bool,
     /// Which metadata is compared and set (`--no-owner` and the like).
@@ -257,6 +274,7 @@ impl Default for SinkOptions {
             owner_by_name: false,
             atomic: false,
             delta: Delta::Never,
+            keep_dirlinks: false,
             in_place: false,
             preserve: Preserve::default(),
             backup: None,

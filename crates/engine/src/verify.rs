@@ -36,6 +36,9 @@ pub struct VerifyOptions {
     pub changes: MetadataChanges,
     /// The destination, opened with [`haul_core::Compare::Metadata`]; `None`: only kinds and content are compared.
     pub metadata: Option<Arc<dyn Sink>>,
+    /// The destination, opened with [`haul_core::DirLinks::Shown`]: a symbolic link to a directory is compared as that
+    /// directory where the source has one; `None`: no link is.
+    pub dirlinks: Option<Arc<dyn Source>>,
     /// Compare only these paths and the entries below them. The list is read before anything is compared.
     pub files_from: Option<Paths>,
 }
@@ -89,9 +92,10 @@ pub fn verify(
     let ends = [source, destination];
     let hashing = Hashing::new(&ends);
     let ask = |entries: Vec<Entry>, results: &Sender<VerifyDifference>| {
-        let (meter, expected, metadata) = (&meter, &expected, metadata.as_ref());
-        let hashing = &hashing;
-        let comparison = Comparison { meter, source, destination, expected, metadata, hashing, results };
+        let (meter, expected, metadata, hashing) = (&meter, &expected, metadata.as_ref(), &hashing);
+        let dirlinks = options.dirlinks.as_deref();
+        let comparison =
+            Comparison { meter, source, destination, dirlinks, expected, metadata, hashing, results };
         comparison.compare(entries)
     };
     let mut take = |checked| {
@@ -153,6 +157,7 @@ struct Comparison<'a> {
     meter: &'a Meter<'a>,
     source: &'a dyn Source,
     destination: &'a dyn Source,
+    dirlinks: Option<&'a dyn Source>,
     expected: &'a ExpectedEntries,
     metadata: Option<&'a MetadataComparer<'a>>,
     hashing: &'a Hashing<'a>,
@@ -174,7 +179,9 @@ impl Comparison<'_> {
         let entries = self.expected.entries(entries, self.meter);
         let paths: Vec<RelPath> = entries.iter().map(|entry| entry.path.clone()).collect();
         let (mut pairs, mut missing) = (Vec::new(), Vec::new());
-        for (entry, found) in entries.into_iter().zip(same_length(self.look(&paths)?, paths.len())?) {
+        let mut found = same_length(self.look(&paths)?, paths.len())?;
+        self.look_behind_links(&entries, &mut found)?;
+        for (entry, found) in entries.into_iter().zip(found) {
             match found {
                 Err(error) => self.meter.fail(&entry.path, of_destination(error)),
                 Ok(None) => missing.push(entry),
@@ -190,6 +197,24 @@ impl Comparison<'_> {
 
     fn look(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
         self.destination.lookup(paths).map_err(of_destination)
+    }
+
+    /// Replaces symbolic links of the destination by the directories that they lead to, where the source has directories.
+    fn look_behind_links(&self, entries: &[Arc<Entry>], found: &mut [Result<Option<Entry>>]) -> Result<()> {
+        let Some(dirlinks) = self.dirlinks else { return Ok(()) };
+        let is_link = |found: &Entry| matches!(found.kind, EntryKind::Symlink(_));
+        let in_place_of_dirs: Vec<usize> = (0..entries.len())
+            .filter(|at| entries[*at].is_dir() && matches!(&found[*at], Ok(Some(found)) if is_link(found)))
+            .collect();
+        if in_place_of_dirs.is_empty() {
+            return Ok(());
+        }
+        let paths: Vec<RelPath> = in_place_of_dirs.iter().map(|at| entries[*at].path.clone()).collect();
+        let behind = same_length(dirlinks.lookup(&paths).map_err(of_destination)?, paths.len())?;
+        for (at, behind) in in_place_of_dirs.into_iter().zip(behind) {
+            found[at] = behind;
+        }
+        Ok(())
     }
 
     /// Reports entries that the destination lacks, but for those that it cannot have.

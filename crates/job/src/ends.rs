@@ -180,7 +180,7 @@ impl Ends {
         if let (Location::Local(_), Some(index), Links::Kept) = (at, &self.index, links) {
             return haul_local::open_indexed_source(place, &self.config.pool, &ops, index, self.pages);
         }
-        self.read(at, place, SourceOptions { links, pages: self.pages }, &ops)
+        self.read(at, place, SourceOptions { links, pages: self.pages, ..SourceOptions::default() }, &ops)
     }
 
     /// Refuses to check pages where haul does not read the files itself.
@@ -277,7 +277,7 @@ impl Ends {
                     new.insert(Broker::introduce(number, &reader, &writer, config, note)?)
                 }
             };
-            let read = SourceOptions { links, pages: self.pages };
+            let read = SourceOptions { links, pages: self.pages, ..SourceOptions::default() };
             return writer.open_sink_of(place, options, pair, (from, read));
         }
         if let Location::Object(to) = at {

@@ -25,6 +25,7 @@ mod plan;
 mod reach;
 mod relative;
 mod remove_sources;
+mod replacing;
 mod requests;
 mod run;
 mod sha256;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_core::{
-    BufferPool, Compare, Error, ErrorKind, Links, Location, Note, Pace, PageChecks, Place, ReferencePurpose,
-    Report, Result, ScanOptions, Side, SinkOptions, Source,
+    BufferPool, Compare, DirLinks, Error, Links, Location, Note, Pace, PageChecks, Place, Report, Result,
+    ScanOptions, SinkOptions, Source,
 };
 use haul_engine::RateHandle;
 use haul_engine::{
@@ -27,6 +27,7 @@ use super::part::PartReporter;
 use super::place::source_place;
 use super::plan::{PlannedCopy, Planner};
 use super::remove_sources::{CopiedPart, RemoveSources, check_ends, refuse_one_tree};
+use super::replacing::check_replacing;
 use super::requests::RequestCounts;
 use super::sha256::{Verified, end_to_hash};
 use super::trust::TrustRequest;
@@ -353,7 +354,9 @@ impl JobRunner<'_> {
         confirmed: Option<Arc<ConfirmedEntries>>,
         last: bool,
     ) -> Result<()> {
-        self.check_replacing()?;
+        for destination in self.request.destinations() {
+            check_replacing(&mut self.ends, destination, &self.sink)?;
+        }
         if let Some(entries) = &confirmed {
             self.copied.push(CopiedPart {
                 source: Arc::clone(&part.source),
@@ -425,7 +428,8 @@ impl JobRunner<'_> {
             drop(parts);
             if self.report.fatal.is_none() && !self.report.interrupted {
                 let there = (destination, &part.place);
-                let end = end_to_hash(&mut self.ends, (&part.at, &source), there)?;
+                let dirlinks = if self.sink.keep_dirlinks { DirLinks::Entered } else { DirLinks::Kept };
+                let end = end_to_hash(&mut self.ends, (&part.at, &source), there, dirlinks)?;
                 verified.hash(&*end, self.cancel)?;
             }
         } else {
@@ -445,36 +449,6 @@ impl JobRunner<'_> {
         let view = self.ends.view(&self.request.destination, place)?;
         // A destination that does not exist yet has nothing to delete.
         Ok(view.root()?.map(|_| view))
-    }
-
-    /// Refuses `--inplace`, `--backup`, `--link-dest` and `--compare-dest` where haul is missing: over SFTP, on shares and in
-    /// stores files can only be replaced.
-    fn check_replacing(&mut self) -> Result<()> {
-        let destination = &self.request.destination;
-        let (operation, option) = match &self.sink {
-            sink if sink.in_place => ("change in place", "--inplace"),
-            sink if sink.backup.is_some() => ("keep backups", "--backup"),
-            sink if !sink.references.dirs.is_empty() => match sink.references.purpose {
-                ReferencePurpose::Link => ("link to earlier copies", "--link-dest"),
-                ReferencePurpose::Omit => ("compare with earlier copies", "--compare-dest"),
-            },
-            _ => return Ok(()),
-        };
-        if matches!(destination, Location::Local(_)) || self.ends.is_peer(destination)? {
-            return Ok(());
-        }
-        let is_store = matches!(destination, Location::Object(_));
-        let is_share = matches!(destination, Location::Smb { .. });
-        let (why, hint) = if is_share {
-            ("haul can only replace files on a share", format!("omit {option}"))
-        } else if is_store {
-            ("objects can only be replaced", format!("omit {option}; stores can keep versions of objects"))
-        } else {
-            let why = "without haul on the remote host, files can only be replaced";
-            (why, format!("omit {option}, or install haul on the remote host"))
-        };
-        let error = Error::new(ErrorKind::Usage, Side::Destination, operation, why);
-        Err(error.on(destination.to_string()).with_hint(hint))
     }
 
     /// Saves the index and the mount point for the next run, if this one came to its end.

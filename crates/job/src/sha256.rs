@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haul_core::event::Content;
 use haul_core::sync::Mutex;
-use haul_core::{Digest, Error, Event, Links, Location, Place, RelPath, Reporter, Result, Source};
+use haul_core::{Digest, DirLinks, Error, Event, Location, Place, RelPath, Reporter, Result, Source};
 use haul_engine::Cancel;
 use haul_spool::Spool;
 
@@ -66,6 +66,7 @@ pub(crate) fn end_to_hash(
     ends: &mut Ends,
     source: (&Location, &Arc<dyn Source>),
     destination: (&Location, &Place),
+    dirlinks: DirLinks,
 ) -> Result<Arc<dyn Source>> {
     let mut distance = |end: &Location| -> Result<u8> {
         Ok(match end {
@@ -77,5 +78,5 @@ pub(crate) fn end_to_hash(
     if distance(source.0)? < distance(destination.0)? {
         return Ok(Arc::clone(source.1));
     }
-    ends.source(destination.0, destination.1, Links::Kept)
+    ends.compared_source(destination.0, destination.1, dirlinks)
 }

@@ -90,7 +90,7 @@ pub(crate) use index_stream::IndexStreamArgs;
 pub(crate) use jobs::{JobsAction, JobsArgs};
 pub(crate) use limits::LimitArgs;
 pub(crate) use link::{ConnectionArgs, LinkArgs};
-pub(crate) use links::LinksArgs;
+pub(crate) use links::{DirLinksArgs, LinksArgs};
 pub(crate) use list::ListArgs;
 pub(crate) use locked::LockedArgs;
 pub(crate) use ls::LsArgs;

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{
-    AcceptedArgs, CompressArgs, DeltaArgs, FilterArgs, FullArgs, GivenArgs, IndexArgs, LimitArgs, LinkArgs,
-    LinksArgs, LockedArgs, OlderArgs, OutputArgs, PagesArgs, PreserveArgs, StoreEndArgs, StoredArgs,
-    TrustArgs,
+    AcceptedArgs, CompressArgs, DeltaArgs, DirLinksArgs, FilterArgs, FullArgs, GivenArgs, IndexArgs,
+    LimitArgs, LinkArgs, LinksArgs, LockedArgs, OlderArgs, OutputArgs, PagesArgs, PreserveArgs, StoreEndArgs,
+    StoredArgs, TrustArgs,
 };
 use crate::values::{ManifestFormat, parse_window};
 
@@ -74,6 +74,8 @@ pub(crate) struct TransferArgs {
     pub(crate) filter: FilterArgs,
     #[command(flatten)]
     pub(crate) links: LinksArgs,
+    #[command(flatten)]
+    pub(crate) dirlinks: DirLinksArgs,
     #[command(flatten)]
     pub(crate) index: IndexArgs,
 

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{
-    AcceptedArgs, FilterArgs, GivenArgs, LinkArgs, LinksArgs, ListArgs, OutputArgs, PagesArgs, PreserveArgs,
-    StoreEndArgs, TrustArgs,
+    AcceptedArgs, DirLinksArgs, FilterArgs, GivenArgs, LinkArgs, LinksArgs, ListArgs, OutputArgs, PagesArgs,
+    PreserveArgs, StoreEndArgs, TrustArgs,
 };
 use crate::values::{ManifestFormat, parse_window};
 
@@ -74,6 +74,8 @@ pub(crate) struct VerifyArgs {
     pub(crate) list: ListArgs,
     #[command(flatten)]
     pub(crate) links: LinksArgs,
+    #[command(flatten)]
+    pub(crate) dirlinks: DirLinksArgs,
     #[command(flatten)]
     pub(crate) given: GivenArgs,
     #[command(flatten)]

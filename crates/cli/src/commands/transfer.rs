@@ -148,6 +148,7 @@ fn refuse_unproved(args: &TransferArgs) -> Result<()> {
     let refused = [
         (args.no_fsync, "--no-fsync", "a crash could lose files that were removed at SRC"),
         (args.links.copy_links, "--copy-links", "it does not remove the targets of links"),
+        (args.dirlinks.keep_dirlinks, "--keep-dirlinks", "a symbolic link at DST may lead to SRC itself"),
         (args.size_only, "--size-only", "it removes only files whose content was compared"),
         (args.index.index.is_some(), "--index", "it removes only files that were looked at in this run"),
         (!args.older.link_dest.is_empty(), "--link-dest", "it removes only files whose content was compared"),

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use haul_core::text::without_errno;
 use haul_core::{
-    EntryKind, Error, ErrorKind, Links, Location, Report, Result, Side, SinkOptions, Source, Totals,
+    DirLinks, EntryKind, Error, ErrorKind, Links, Location, Place, Report, Result, Side, SinkOptions, Source,
+    Totals,
 };
 use haul_engine::{Algorithm, Cancel, VerifyDifference, VerifyOptions};
 
@@ -62,7 +63,9 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
     let mut ends = ends_of_run(link.config, &console, &cancel);
     ends.check_pages(args.pages.checks());
     let signers = args.allowed_signers.as_deref();
-    let mut verify = Verify { ends, destination, console, cancel, differences: Differences::default() };
+    let keeps_dirlinks = args.dirlinks.keep_dirlinks;
+    let differences = Differences::default();
+    let mut verify = Verify { ends, destination, keeps_dirlinks, console, cancel, differences };
     let report = match (&source, &args.manifest) {
         (Some(source), _) => verify.with_source(source, args.links.links(), &settings, files_from),
         (None, Some(manifest)) => verify.with_manifest(manifest, args.manifest_format.into(), signers),
@@ -79,6 +82,8 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
 struct Verify {
     ends: Ends,
     destination: Location,
+    /// Whether a symbolic link to a directory counts as the directory (`--keep-dirlinks`).
+    keeps_dirlinks: bool,
     console: Arc<Console>,
     cancel: Cancel,
     differences: Differences,
@@ -106,8 +111,9 @@ impl Verify {
         let is_only = sources.len() == 1;
         each_source(&sources, Some(&self.destination), &*self.console, |source, reporter| {
             let place = source.place_at(&self.destination);
-            let destination = self.ends.source(&self.destination, &place, Links::Kept);
-            let destination = destination.map_err(|error| error.with_side(Side::Destination))?;
+            let mut open = |dirlinks| open_compared(&mut self.ends, &self.destination, &place, dirlinks);
+            let destination = open(dirlinks_of(self.keeps_dirlinks))?;
+            let behind_links = self.keeps_dirlinks.then(|| open(DirLinks::Shown)).transpose()?;
             let may_be_missing = is_only && !matches!(self.destination, Location::Object(_));
             if may_be_missing && destination.root()?.is_none() && is_dir(&*source.source)? {
                 return Err(missing_copy(&self.destination, &place));
@@ -123,6 +129,7 @@ impl Verify {
                 trust: trust.between(&source.at, &self.destination),
                 changes: self.ends.resolve(changes, &source.at, &self.destination)?,
                 metadata: compared.transpose()?,
+                dirlinks: behind_links,
             };
             let (console, differences) = (&*self.console, &mut self.differences);
             let mut found = |checked| show(console, reporter, differences, checked);
@@ -142,7 +149,8 @@ impl Verify {
             None => open_list(file)?,
         };
         let place = source_place(&self.destination);
-        let destination = self.ends.source(&self.destination, &place, Links::Kept)?;
+        let dirlinks = dirlinks_of(self.keeps_dirlinks);
+        let destination = open_compared(&mut self.ends, &self.destination, &place, dirlinks)?;
         let Some(root) = destination.root()? else {
             return Err(not_found(&self.destination, Side::Destination));
         };
@@ -176,6 +184,20 @@ impl Verify {
         }
         Ok(report)
     }
+}
+
+/// Opens the destination as a source.
+fn open_compared(
+    ends: &mut Ends,
+    at: &Location,
+    place: &Place,
+    dirlinks: DirLinks,
+) -> Result<Arc<dyn Source>> {
+    ends.compared_source(at, place, dirlinks).map_err(|error| error.with_side(Side::Destination))
+}
+
+fn dirlinks_of(keeps_dirlinks: bool) -> DirLinks {
+    if keeps_dirlinks { DirLinks::Entered } else { DirLinks::Kept }
 }
 
 fn is_dir(source: &dyn Source) -> Result<bool> {

@@ -63,6 +63,7 @@ impl TransferSettings {
                 DeltaMode::On => Delta::Always,
                 DeltaMode::Off => Delta::Never,
             },
+            keep_dirlinks: args.dirlinks.keep_dirlinks,
             in_place: args.delta.inplace,
             preserve: preserve(&args.preserve, args.owner_by_name)?,
             references: references(&args.older)?,

@@ -32,6 +32,7 @@ impl VerifySettings {
             compare: Compare::Metadata,
             dry_run: true,
             itemize: true,
+            keep_dirlinks: args.dirlinks.keep_dirlinks,
             modify_window: args.modify_window,
             owner_by_name: args.owner_by_name,
             preserve: preserve(&args.preserve, args.owner_by_name)?,

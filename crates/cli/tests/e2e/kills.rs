@@ -186,10 +186,23 @@ fn ends(way: Way, from: &Path, to: &Path) -> (std::ffi::OsString, std::ffi::OsSt
 
 /// Pushes the tree slowly and kills it once `enough` bytes have arrived.
 pub(crate) fn half_way(scene: &Scene, source: &TestTree, copy: &Path, enough: u64) {
+    half_way_with(scene, source, copy, copy, enough, &[]);
+}
+
+/// The same with these options; the bytes arrive in the directory `arrives`.
+pub(crate) fn half_way_with(
+    scene: &Scene,
+    source: &TestTree,
+    copy: &Path,
+    arrives: &Path,
+    enough: u64,
+    options: &[&str],
+) {
     let plan = FaultPlan::new(scene.join("slow")).slow(12_000_000);
     plan.restart();
-    let mut run = scene.fault_copy(Way::Push, &plan, source.path(), copy).args(["--streams", "2"]).start();
-    run.wait_until("enough has arrived", || allocated(copy) > enough);
+    let run = scene.fault_copy(Way::Push, &plan, source.path(), copy).args(["--streams", "2"]);
+    let mut run = run.args(options).start();
+    run.wait_until("enough has arrived", || allocated(arrives) > enough);
     kill(run.pid());
     let _ = run.finish();
     scene.assert_all_gone();

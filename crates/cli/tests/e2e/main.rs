@@ -49,6 +49,7 @@ mod interrupts;
 mod ioerrors;
 mod iops;
 mod itemize;
+mod keep_dirlinks;
 mod kills;
 mod kit;
 mod limits;
@@ -199,6 +200,7 @@ fn main() -> ExitCode {
         resume::cases(),
         realtrees::cases(),
         kills::cases(),
+        keep_dirlinks::cases(),
         interrupts::cases(),
         signals::cases(),
         questions::cases(),

@@ -164,7 +164,7 @@ impl BackupDir {
     /// easier to read.
     fn set_like(&self, dir: &RelPath, of: &Root, like: &RelPath) {
         let set = || -> rustix::io::Result<()> {
-            let original = stat::statx(&of.at(like)?)?;
+            let original = stat::statx(&of.at_dir(like)?)?;
             let dir = self.root.at(dir)?.open(OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
             let owner = Some(rustix::fs::Uid::from_raw(original.stx_uid));
             let group = Some(rustix::fs::Gid::from_raw(original.stx_gid));

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haul_core::{
-    BufferPool, Error, ErrorKind, Ops, Place, PlaceRoot, RelPath, Result, Side, Sink, SinkOptions, Source,
-    SourceOptions,
+    BufferPool, DirLinks, Error, ErrorKind, Ops, Place, PlaceRoot, RelPath, Result, Side, Sink, SinkOptions,
+    Source, SourceOptions,
 };
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -57,6 +57,9 @@ impl ConfinedDir {
         pool: &BufferPool,
         ops: &Arc<Ops>,
     ) -> Result<Arc<dyn Source>> {
+        if options.dirlinks != DirLinks::Kept {
+            return Err(keeps_no_dirlinks());
+        }
         let base = self.base(place, false)?;
         let follow = if options.links.are_followed() { self.fence(&base)? } else { Follow::Never };
         let root = Root::new(base, Side::Source, Arc::clone(ops)).following(follow);
@@ -75,6 +78,9 @@ impl ConfinedDir {
         pool: &BufferPool,
         ops: &Arc<Ops>,
     ) -> Result<Arc<dyn Sink>> {
+        if options.keep_dirlinks {
+            return Err(keeps_no_dirlinks());
+        }
         let base = |place: &Place, make| self.base(place, make);
         let open = |base| Root::new(base, Side::Destination, Arc::clone(ops)).keeping(keeps);
         Ok(Arc::new(open_at(place, options, pool, base, open)?))
@@ -169,6 +175,11 @@ impl ConfinedDir {
         }
         Ok(at)
     }
+}
+
+fn keeps_no_dirlinks() -> Error {
+    let cause = "this login is confined to a directory, and a symbolic link could lead out of it";
+    Error::new(ErrorKind::PermissionDenied, Side::Wire, "use --keep-dirlinks", cause)
 }
 
 #[cfg(test)]

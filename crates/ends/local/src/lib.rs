@@ -29,6 +29,7 @@ mod walk;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use haul_core::DirLinks;
 use haul_core::{BufferPool, Ops, PageChecks, Place, Result, Side, Sink, SinkOptions, Source, SourceOptions};
 
 pub use confined::ConfinedDir;
@@ -57,7 +58,9 @@ pub fn open_source(
     let options = options.into();
     let follow = if options.links.are_followed() { Follow::Anywhere } else { Follow::Never };
     let root = Root::new(place::resolve(place, remote)?, Side::Source, Arc::clone(ops)).following(follow);
-    Ok(Arc::new(source::LocalSource::new(root, pool.clone(), None).checking(options.pages)))
+    let root = root.keeping_dirlinks(options.dirlinks != DirLinks::Kept);
+    let source = source::LocalSource::new(root, pool.clone(), None).checking(options.pages);
+    Ok(Arc::new(source.showing_dirlinks(options.dirlinks == DirLinks::Shown)))
 }
 
 /// Opens a source on this machine with the index of an earlier run.
@@ -88,7 +91,8 @@ pub fn open_sink(
     ops: &Arc<Ops>,
 ) -> Result<Arc<dyn Sink>> {
     let base = |place: &Place, _| place::resolve(place, remote);
-    let open = |base| Root::new(base, Side::Destination, Arc::clone(ops));
+    let open =
+        |base| Root::new(base, Side::Destination, Arc::clone(ops)).keeping_dirlinks(options.keep_dirlinks);
     Ok(Arc::new(sink::open::open_at(place, options, pool, base, open)?))
 }
 

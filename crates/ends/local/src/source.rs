@@ -45,6 +45,8 @@ pub(crate) struct LocalSource {
     /// The entries of an earlier run.
     index: Option<Arc<Index>>,
     removals: RemovedNames,
+    /// A symbolic link to a directory is the directory.
+    shows_dirlinks: bool,
     /// The bytes of content that were hashed for digests.
     hashed: HashedBytes,
 }
@@ -65,6 +67,7 @@ impl LocalSource {
             prefetch: DirPrefetch::default(),
             index,
             removals: RemovedNames::default(),
+            shows_dirlinks: false,
             hashed: HashedBytes::default(),
         }
     }
@@ -75,10 +78,16 @@ impl LocalSource {
         self
     }
 
+    /// The same; with `shows`, a symbolic link to a directory is the directory if the root keeps such links.
+    pub(crate) fn showing_dirlinks(self, shows: bool) -> Self {
+        Self { shows_dirlinks: shows, ..self }
+    }
+
     fn look(&self, path: &RelPath) -> Result<Option<Entry>> {
         let _doing = self.tree.doing("look at", path);
         let root = &self.tree.root;
-        match root.at(path).and_then(|at| entry(&self.tree, &at, path.clone(), None)) {
+        let at = if self.shows_dirlinks { root.at_dir(path) } else { root.at(path) };
+        match at.and_then(|at| entry(&self.tree, &at, path.clone(), None)) {
             Ok(entry) => Ok(Some(entry)),
             // If an ancestor is a link or a file, the entry does not exist below the root.
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),

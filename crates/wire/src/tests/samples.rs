@@ -16,11 +16,12 @@ use haul_core::probe::{
 };
 use haul_core::source::ScanBatch;
 use haul_core::{
-    Answer, Backup, BadPage, Batch, ChainingValue, Changes, Compare, Compress, Databases, Digest, Entry,
-    EntryKind, Error, ErrorKind, Extent, Failure, FinishReport, HardLink, HungOperation, IpFamily, LeftOut,
-    Links, MetaNote, Method, Offer, Outcome, OwnerNames, Packing, PageChecks, PageCounts, PageHashes,
-    PageReport, Place, PlaceRoot, Preserve, Pressure, Program, ReferencePurpose, References, RelPath, Retry,
-    Said, ScanOptions, Sha256, Side, SinkOptions, SkipReason, Slice, SliceData, SourceOptions, Timestamp,
+    Answer, Backup, BadPage, Batch, ChainingValue, Changes, Compare, Compress, Databases, Digest, DirLinks,
+    Entry, EntryKind, Error, ErrorKind, Extent, Failure, FinishReport, HardLink, HungOperation, IpFamily,
+    LeftOut, Links, MetaNote, Method, Offer, Outcome, OwnerNames, Packing, PageChecks, PageCounts,
+    PageHashes, PageReport, Place, PlaceRoot, Preserve, Pressure, Program, ReferencePurpose, References,
+    RelPath, Retry, Said, ScanOptions, Sha256, Side, SinkOptions, SkipReason, Slice, SliceData,
+    SourceOptions, Timestamp,
 };
 
 use crate::{DirectAnswer, DirectOffer, Granter, Hello, Reach, Request, Response, ScanPart, Welcome};
@@ -144,6 +145,7 @@ pub(super) fn requests() -> Vec<Request> {
             options: SourceOptions {
                 links: Links::Kept,
                 pages: Some(PageChecks { of: Databases::InnoDb, fails: true }),
+                dirlinks: DirLinks::Shown,
             },
         },
         Request::OpenSink {
@@ -153,6 +155,7 @@ pub(super) fn requests() -> Vec<Request> {
                 compare: Compare::Checksum,
                 update: true,
                 source_time_unit: 100,
+                keep_dirlinks: true,
                 preserve: Preserve { owner: false, times: false, ..Preserve::default() },
                 backup: Some(Backup { dir: Some(b"old".to_vec()), suffix: b"~".to_vec() }),
                 references: References { dirs: vec![b"../1".to_vec()], purpose: ReferencePurpose::Omit },

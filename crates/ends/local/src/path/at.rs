@@ -16,6 +16,8 @@ use super::descriptors;
 pub(crate) const REPLACED: Errno = Errno::NOTUNIQ;
 /// The error for backups of a tree in the tree itself, under another name. No file system returns this number either.
 pub(crate) const IN_ITSELF: Errno = Errno::REMCHG;
+/// The error for a symbolic link to a directory that another user may have made. Nor does one return this number.
+pub(crate) const FOREIGN: Errno = Errno::BADE;
 
 /// A directory that is held open.
 pub(crate) struct Dir {

@@ -3,6 +3,7 @@
 pub(crate) mod ancestors;
 pub(crate) mod at;
 pub(crate) mod descriptors;
+pub(crate) mod dirlinks;
 pub(crate) mod held;
 mod held_dirs;
 pub(crate) mod links;

@@ -2,7 +2,8 @@
 //!
 //! A path is resolved component by component from a held directory, without following symbolic links. So neither a link
 //! in the tree nor one swapped in during the run leads outside of the root. The path above the root was given by the
-//! user, and links in it are followed. Below it links are followed only in a source, if the user asks for it.
+//! user, and links in it are followed. Below it links are followed only if the user asks for it: those of a source, and
+//! links to directories of a destination.
 
 use haul_core::sync::{Mutex, MutexGuard};
 use std::collections::HashSet;
@@ -12,15 +13,17 @@ use std::sync::Arc;
 
 use haul_core::source::DANGLING as NO_TARGET;
 use haul_core::{Error, ErrorKind, Ops, RelPath, Side};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
 use super::ancestors::Ancestor;
-use super::at::{At, Dir, IN_ITSELF, REPLACED};
+use super::at::{At, Dir, FOREIGN, IN_ITSELF, REPLACED};
 use super::descriptors;
+use super::dirlinks::KeptLinks;
 use super::held_dirs::HeldDirs;
 use super::links::{DANGLING, Follow, LEAVES};
 use super::place::{AboveRoot, RootEntry};
+use super::stat;
 
 /// Directory handles that are kept open.
 const CACHED_DIRS: usize = 256;
@@ -47,6 +50,8 @@ pub(crate) struct Root {
     /// Nothing that exists may be replaced or removed.
     keeps: bool,
     follow: Follow,
+    /// The links to directories that paths lead through, if they do.
+    dirlinks: Option<KeptLinks>,
     side: Side,
     /// The directory that holds the root. It is opened when first needed, because it may have to be made.
     held: Mutex<Option<Arc<Dir>>>,
@@ -66,6 +71,7 @@ impl Root {
             base,
             keeps: false,
             follow: Follow::Never,
+            dirlinks: None,
             side,
             held: Mutex::new(None),
             dirs: Mutex::new(HeldDirs::new(descriptors::share(8).min(CACHED_DIRS))),
@@ -84,6 +90,18 @@ impl Root {
     /// The same root, of a source, with this treatment of symbolic links.
     pub(crate) fn following(self, follow: Follow) -> Self {
         Self { follow, ..self }
+    }
+
+    /// The same root, of a destination; with `keeps`, paths lead through symbolic links to directories.
+    pub(crate) fn keeping_dirlinks(self, keeps: bool) -> Self {
+        Self { dirlinks: keeps.then(KeptLinks::default), ..self }
+    }
+
+    /// The source has a symbolic link at `path`, which is no directory therefore.
+    pub(crate) fn note_link(&self, path: &RelPath) {
+        if let Some(dirlinks) = &self.dirlinks {
+            dirlinks.is_of_source(self.dirs.lock().hash(path.as_bytes()));
+        }
     }
 
     /// Whether symbolic links below the root are followed.
@@ -201,6 +219,13 @@ impl Root {
             return error
                 .with_hint("give --backup-dir relative to the destination, or a directory outside of it");
         }
+        if errno == FOREIGN {
+            let cause =
+                "a symbolic link on its path belongs to another user, who could lead the copy anywhere";
+            let error = self.fault(ErrorKind::PermissionDenied, operation, path, cause);
+            return error
+                .with_hint("give the link to root or to the user of the run, or omit --keep-dirlinks");
+        }
         let error = Error::io(self.side, operation, &errno.into()).on(self.shown(path));
         if self.follows_links() {
             return match errno {
@@ -281,6 +306,40 @@ impl Root {
         self.dir_of(path.as_bytes(), make)
     }
 
+    /// The place of the directory that `path` leads to through a symbolic link there; `None` if `kind`, that of the entry
+    /// there, is another one, or the link leads to no directory or is not to be followed.
+    pub(crate) fn behind(&self, path: &RelPath, kind: FileType) -> rustix::io::Result<Option<At>> {
+        if self.dirlinks.is_none() || kind != FileType::Symlink {
+            return Ok(None);
+        }
+        match self.dir(path, false) {
+            Ok(dir) => Ok(Some(At { dir, name: b".".to_vec() })),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Finds the directory at `path`, or the one that a kept link there leads to. Its parent must exist.
+    pub(crate) fn at_dir(&self, path: &RelPath) -> rustix::io::Result<At> {
+        let at = self.at(path)?;
+        if self.dirlinks.is_none() {
+            return Ok(at);
+        }
+        let kind = stat::kind(&stat::statx_without_atime(&at)?);
+        Ok(self.behind(path, kind)?.unwrap_or(at))
+    }
+
+    /// Whether a kept link has led to the directory at `path`, or to one above it.
+    pub(crate) fn is_behind_link(&self, path: &RelPath) -> bool {
+        let Some(links) = self.dirlinks.as_ref().filter(|links| links.has_entered_any()) else {
+            return false;
+        };
+        let entered = |found: rustix::io::Result<Statx>| found.is_ok_and(|now| links.has_entered(&now));
+        let mut above = std::iter::successors(path.parent(), RelPath::parent);
+        entered(self.at(path).and_then(|at| stat::statx_without_atime(&at)))
+            || above.any(|dir| entered(self.dir(&dir, false).and_then(stat::statx_held)))
+    }
+
     /// Goes down from the nearest ancestor that is held: in a loop, because the tree decides how deep it is.
     fn dir_of(&self, path: &[u8], make: bool) -> rustix::io::Result<Arc<Dir>> {
         let (nearest, steps) = self.dirs.lock().nearest(path);
@@ -321,6 +380,11 @@ impl Root {
         };
         // A directory that this run made most likely lacks the name: making it first saves the failing open.
         let made = make && at.dir.fresh && make_dir(at)?;
+        let dirlink = || self.dirlinks.as_ref().map_or(Ok(None), |links| links.open(at, step.hash));
+        let open = || match open() {
+            Err(errno @ (Errno::LOOP | Errno::NOTDIR)) => dirlink()?.ok_or(errno),
+            other => other,
+        };
         let (opened, fresh) = match open() {
             Err(errno @ (Errno::NOENT | Errno::LOOP | Errno::NOTDIR)) if make && !made => {
                 if errno != Errno::NOENT {

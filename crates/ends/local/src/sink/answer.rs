@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use haul_core::policy::{ExistingKind, Verdict};
-use haul_core::{Answer, Changes, Compare, Entry, Offer, RelPath, Result, SLICE_LEN, SkipReason};
+use haul_core::{Answer, Changes, Compare, Entry, EntryKind, Offer, RelPath, Result, SLICE_LEN, SkipReason};
 use rustix::fs::{AtFlags, FileType, Statx};
 use rustix::io::Errno;
 
 use super::compare::{changes, compare};
 use super::directory::clear_dir;
 use super::kept;
-use super::look::look;
+use super::look::{behind_link, look};
 use super::make::make;
 use super::references::by_reference;
 use super::state::LocalSink;
@@ -25,7 +25,11 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
     let failed = |errno| sink.root().error("look at", &entry.path, errno);
     let _doing = sink.tree().doing("compare", &entry.path);
     sink.check(entry)?;
-    let now = if is_new(sink, &entry.path) { None } else { look(sink, &entry.path).map_err(failed)? };
+    if matches!(entry.kind, EntryKind::Symlink(_)) {
+        sink.root().note_link(&entry.path);
+    }
+    let named = if is_new(sink, &entry.path) { None } else { look(sink, &entry.path).map_err(failed)? };
+    let now = behind_link(sink.root(), entry, named.as_ref()).map_err(failed)?.or_else(|| named.clone());
     if let Some((at, now)) = &now
         && let Some(refusal) = kind_at_root(sink, entry, at, now).and_then(|kind| kind.refusal(entry))
     {
@@ -40,10 +44,10 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
     {
         return kept::entry(sink, entry, at, now);
     }
-    if let Some((at, now)) = &now
+    if let (Some((at, itself)), Some((_, now))) = (&named, &now)
         && (sink.options.dry_run || keeps_inode(sink, entry, &verdict, now))
     {
-        sink.tree().reserve_name(at, now, &entry.path)?;
+        sink.tree().reserve_name(at, itself, &entry.path)?;
         if !entry.is_dir() && verdict == Verdict::Same && !sink.claims.take(now, &entry.path) {
             // It is one file with another entry here, and a file of its own at the source.
             verdict = Verdict::Differs;

@@ -77,7 +77,7 @@ impl LocalSink {
     fn set_dir(&self, entry: &Entry) -> Result<()> {
         // The device and inode are of the directory here, which was made or compared.
         let expected = ExpectedFile::Inode(entry.dev, entry.ino);
-        let at = self.root().at(&entry.path);
+        let at = self.root().at_dir(&entry.path);
         match at.and_then(|at| self.metadata().set_named(&at, expected, entry)) {
             Ok(_) => {
                 self.tree().unlocked.settled(&entry.path);

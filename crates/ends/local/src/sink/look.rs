@@ -1,6 +1,6 @@
 //! Looking up entries of the destination.
 
-use haul_core::RelPath;
+use haul_core::{Entry, RelPath};
 use rustix::fs::Statx;
 use rustix::io::Errno;
 
@@ -27,4 +27,16 @@ pub(super) fn look_in(root: &Root, path: &RelPath) -> rustix::io::Result<Option<
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
         Err(errno) => Err(errno),
     }
+}
+
+/// The directory behind a symbolic link in the place of a directory of the source, if such links are kept.
+pub(super) fn behind_link(
+    root: &Root,
+    entry: &Entry,
+    now: Option<&(At, Statx)>,
+) -> rustix::io::Result<Option<(At, Statx)>> {
+    let Some((_, now)) = now.filter(|_| entry.is_dir()) else { return Ok(None) };
+    let Some(at) = root.behind(&entry.path, stat::kind(now))? else { return Ok(None) };
+    let now = stat::statx_without_atime(&at)?;
+    Ok(Some((at, now)))
 }

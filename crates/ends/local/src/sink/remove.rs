@@ -12,9 +12,16 @@ impl LocalSink {
     /// Removes a file or an empty directory.
     ///
     /// # Errors
-    /// `NotEmpty` for a directory with content, `InUse` for the name of another entry of this run in another case.
+    /// `Unsupported` if this run may have written it through a symbolic link that it keeps, `NotEmpty` for a directory with
+    /// content, `InUse` for the name of another entry of this run in another case.
     pub(super) fn remove_one(&self, path: &RelPath) -> Result<()> {
         let _doing = self.tree().doing("remove", path);
+        if self.root().is_behind_link(path) {
+            let cause =
+                "a symbolic link leads to its directory, and the source has a directory in place of the link";
+            let error = self.root().fault(ErrorKind::Unsupported, "remove", path, cause);
+            return Err(error.with_hint("exclude that directory, or omit --keep-dirlinks"));
+        }
         match self.try_remove(path) {
             Ok(true) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(()),
             Ok(false) => {
@@ -61,6 +68,9 @@ impl LocalSink {
 
     /// Removes a file. Whether it is gone; otherwise [`Self::remove_one`] finds out why.
     pub(super) fn unlink(&self, path: &RelPath) -> bool {
+        if self.root().is_behind_link(path) {
+            return false;
+        }
         let unlinked = self.root().at(path).and_then(|at| {
             // If the directory ignores case, the name may belong to an entry of this run.
             match stat::statx(&at) {

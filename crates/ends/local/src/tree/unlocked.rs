@@ -43,7 +43,7 @@ impl Unlocked {
         let ends = path.as_bytes().iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         let mut changed = false;
         for directory in std::iter::once(0).chain(ends).filter_map(|end| path.ancestor(end)) {
-            match root.at(&directory) {
+            match root.at_dir(&directory) {
                 Ok(at) => changed |= self.unlock_dir(&directory, &at),
                 Err(_) => break,
             }
@@ -77,7 +77,8 @@ impl Unlocked {
         let mut left: Vec<(RelPath, Was)> = self.0.lock().drain().collect();
         left.sort_by_cached_key(|(path, _)| Reverse(path.components().count()));
         for (path, was) in left {
-            let dir = root.at(&path).and_then(|at| at.open(OFlags::PATH | OFlags::DIRECTORY, Mode::empty()));
+            let dir =
+                root.at_dir(&path).and_then(|at| at.open(OFlags::PATH | OFlags::DIRECTORY, Mode::empty()));
             let Ok(dir) = dir else { continue };
             let opened = (was.mode | Mode::RWXU).as_raw_mode();
             // Another program may have removed or replaced it, or changed its mode, since.
