@@ -36,8 +36,12 @@ fn main() -> ExitCode {
         Err(refused) => {
             match &refused {
                 RefusedCommand::Line(line) => render::print_line(line),
-                // A failure to print help cannot be reported.
-                RefusedCommand::Parser(error) => drop(error.print()),
+                RefusedCommand::Parser(error) => {
+                    if let Err(error) = render::print_help(error) {
+                        render::print_error(&error);
+                        return exit_code::Exit::of_error(&error).into();
+                    }
+                }
             }
             ExitCode::from(refused.exit_code())
         }

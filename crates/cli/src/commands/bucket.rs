@@ -23,9 +23,8 @@ pub(super) fn make(args: &MbArgs) -> Result<Exit> {
         let is_new = client.make_bucket(args.ignore_existing)?;
         if !args.quiet {
             lines.write(&bucket_line(if is_new { "made" } else { "exists" }, &client.name("")));
-            lines.flush();
         }
-        Ok(Exit::Done)
+        lines.end(Exit::Done)
     })
 }
 
@@ -47,8 +46,7 @@ pub(super) fn remove(args: &RbArgs) -> Result<Exit> {
         if !args.quiet {
             lines.write(&removed_line(&client.name(""), args.dry_run));
         }
-        lines.flush();
-        Ok(Exit::Done)
+        lines.end(Exit::Done)
     })
 }
 

@@ -7,6 +7,7 @@ use super::print::print;
 use crate::args::{ConfigAction, ConfigArgs};
 use crate::config::{Settings, Sources, show, show_aliases, show_command};
 use crate::exit_code::Exit;
+use crate::render::print_line;
 
 /// Prints the settings or the paths of their files.
 ///
@@ -33,5 +34,21 @@ pub(super) fn run(args: &ConfigArgs) -> Result<Exit> {
             }
         },
     };
-    Ok(print(printed.concat().as_bytes()))
+    if let ConfigAction::Show { command } = &args.action
+        && printed.is_empty()
+    {
+        print_line(&nothing_set(&sources, command.as_deref()));
+    }
+    print(printed.concat().as_bytes())
+}
+
+/// The line about settings that are not there, with the places where haul has looked.
+fn nothing_set(sources: &Sources, command: Option<&str>) -> String {
+    let what = command.map(|command| format!(" for `haul {command}`")).unwrap_or_default();
+    let files: Vec<_> = sources.files.iter().map(|file| file.path.display().to_string()).collect();
+    let files = match files[..] {
+        [] => "by a file: HAUL_CONFIG is empty".to_owned(),
+        _ => format!("in {}", files.join(" or ")),
+    };
+    format!("nothing is set{what}: neither by a variable HAUL_* nor {files}")
 }

@@ -43,8 +43,7 @@ pub(super) fn run(
             estimate_line(&name, len, estimate)
         });
     }
-    lines.flush();
-    Ok(Exit::Done)
+    lines.end(Exit::Done)
 }
 
 /// The remaining bytes of standard input; `None` if it is not a file.

@@ -22,9 +22,9 @@ pub(super) fn run(args: JobsArgs) -> Result<Exit> {
             let records = directory.records();
             let records =
                 records.map_err(|error| Error::io(Side::Local, "read the records of jobs", &error))?;
-            Ok(JobLines::new(args.json).list(&records))
+            JobLines::new(args.json).list(&records)
         }
-        Some(JobsAction::Show { id, json }) => Ok(JobLines::new(json).show(&find(&directory, id)?)),
+        Some(JobsAction::Show { id, json }) => JobLines::new(json).show(&find(&directory, id)?),
         Some(JobsAction::Limit { id, rate }) => {
             let table: Timetable = rate.join(" ").parse().map_err(|why| usage("read the rate", why))?;
             let record = find(&directory, id)?;
@@ -35,7 +35,7 @@ pub(super) fn run(args: JobsArgs) -> Result<Exit> {
                 let elsewhere = format!("{error} (it runs on {})", record.process.host);
                 failed(id, &elsewhere)
             })?;
-            Ok(JobLines::new(false).limited(id, &table.to_string()))
+            JobLines::new(false).limited(id, &table.to_string())
         }
     }
 }

@@ -36,5 +36,5 @@ pub(super) fn run(args: &PresignArgs) -> Result<Exit> {
         _ => {}
     }
     let url = client.presign(&place.key, method, lasts)?;
-    Ok(print(format!("{url}\n").as_bytes()))
+    print(format!("{url}\n").as_bytes())
 }

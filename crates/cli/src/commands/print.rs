@@ -1,12 +1,16 @@
 //! Texts on standard output.
 
+use haul_core::Result;
+
 use crate::exit_code::Exit;
 use crate::render::OutputLines;
 
 /// Prints a text that is all that a command prints.
-pub(super) fn print(text: &[u8]) -> Exit {
+///
+/// # Errors
+/// The write error, if there was one other than a closed pipe.
+pub(super) fn print(text: &[u8]) -> Result<Exit> {
     let lines = OutputLines::stdout();
     lines.write(text);
-    lines.flush();
-    if lines.is_closed() { Exit::Incomplete } else { Exit::Done }
+    lines.end(Exit::Done)
 }

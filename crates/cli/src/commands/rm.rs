@@ -59,8 +59,7 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
             remove_one(&client, place, args, &lines)?
         };
     }
-    lines.flush();
-    Ok(if failed > 0 { Exit::Incomplete } else { Exit::Done })
+    lines.end(if failed > 0 { Exit::Incomplete } else { Exit::Done })
 }
 
 /// Removes an object, its sidecar object and its index. Returns the number of failures.

@@ -1,5 +1,6 @@
 //! The records of jobs, on standard output.
 
+use haul_core::Result;
 use haul_core::text::one_line;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -32,7 +33,7 @@ impl JobLines {
     }
 
     /// All records, the newest last.
-    pub(crate) fn list(&self, records: &[JobRecord]) -> Exit {
+    pub(crate) fn list(&self, records: &[JobRecord]) -> Result<Exit> {
         if self.json {
             for record in records {
                 self.write_json(record);
@@ -66,7 +67,7 @@ impl JobLines {
     }
 
     /// One record, with its summary.
-    pub(crate) fn show(&self, record: &JobRecord) -> Exit {
+    pub(crate) fn show(&self, record: &JobRecord) -> Result<Exit> {
         if self.json {
             self.write_json(record);
             return self.end();
@@ -100,7 +101,7 @@ impl JobLines {
     }
 
     /// Confirms a changed limit.
-    pub(crate) fn limited(&self, id: u64, rate: &str) -> Exit {
+    pub(crate) fn limited(&self, id: u64, rate: &str) -> Result<Exit> {
         self.write(&match rate {
             "off" | "0" => format!("job {id} now has no limit"),
             rate => format!("job {id} is now limited to {rate}"),
@@ -119,9 +120,8 @@ impl JobLines {
         }
     }
 
-    fn end(&self) -> Exit {
-        self.lines.flush();
-        if self.lines.failure().is_some() { Exit::Incomplete } else { Exit::Done }
+    fn end(&self) -> Result<Exit> {
+        self.lines.end(Exit::Done)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Lines on standard output, for programs and pipes.
 
+use haul_core::Result;
 use haul_core::sync::Mutex;
-use haul_core::{Error, ErrorKind, Result, Side};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 
+use super::print::no_output;
 use crate::exit_code::Exit;
 
 /// Buffered standard output. The first failure is kept and nothing is written after it.
@@ -51,7 +52,7 @@ impl OutputLines {
     pub(crate) fn end(&self, exit: Exit) -> Result<Exit> {
         self.flush();
         match self.failure() {
-            Some(cause) => Err(Error::new(ErrorKind::Io, Side::Local, "write to standard output", cause)),
+            Some(cause) => Err(no_output(cause)),
             None if self.is_closed() => Ok(Exit::Incomplete),
             None => Ok(exit),
         }

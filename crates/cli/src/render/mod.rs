@@ -43,7 +43,7 @@ pub(crate) use objects::{
     object_json, object_line, prefix_json, prefix_line, removed_line, total_json, total_line, upload_line,
 };
 pub(crate) use plan::{Estimated, Planned};
-pub(crate) use print::{print_error, print_line};
+pub(crate) use print::{print_error, print_help, print_line};
 pub(crate) use probe::{Diagnosis, Measurement, NamedLink};
 pub(crate) use stat::EntryStat;
 pub(crate) use summary::{StoredEncoding, Summary, SummaryCommand};

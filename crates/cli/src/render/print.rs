@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use haul_core::Error;
+use haul_core::{Error, ErrorKind, Result, Side};
 
 /// Prints an error and its hint to standard error.
 pub(crate) fn print_error(error: &Error) {
@@ -16,6 +16,22 @@ pub(crate) fn print_error(error: &Error) {
 /// Prints one line to standard error, with control characters escaped.
 pub(crate) fn print_line(line: &str) {
     say(&format!("haul: {}\n", haul_core::path::printable(line.as_bytes())));
+}
+
+/// Prints the help or the version that a command line asks for.
+///
+/// # Errors
+/// The write error, if there was one other than a closed pipe.
+pub(crate) fn print_help(help: &clap::Error) -> Result<()> {
+    match help.print().and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(no_output(error)),
+        _ => Ok(()),
+    }
+}
+
+/// The error of writing to standard output.
+pub(super) fn no_output(cause: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Io, Side::Local, "write to standard output", cause.to_string())
 }
 
 /// Writes to standard error. Ignores errors: there is no other place to report them.

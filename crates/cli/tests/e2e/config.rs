@@ -93,6 +93,16 @@ fn the_files_of_the_user_and_of_haul_config_are_found() {
     assert!(shown.contains("copy.nice = true"), "{shown}");
     let shown = String::from_utf8(run(&["show", "sync"]).stdout).unwrap();
     assert!(shown.contains("iops") && !shown.contains("nice"), "{shown}");
+    let none = scene.haul("config").arg("show").env("HAUL_CONFIG", "").finish().expect_success();
+    let said = "haul: nothing is set: neither by a variable HAUL_* nor by a file: HAUL_CONFIG is empty\n";
+    assert_eq!((none.err().as_str(), none.stdout.len()), (said, 0), "{none}");
+    let empty = file(&scene, "empty.toml", "");
+    let none = with(scene.haul("config"), &empty).args(["show", "copy"]).finish().expect_success();
+    let said = format!(
+        "haul: nothing is set for `haul copy`: neither by a variable HAUL_* nor in {}\n",
+        empty.display()
+    );
+    assert_eq!(none.err(), said);
     let run = scene.haul("config").args(["show", "cpoy"]).finish().expect_code(2);
     assert!(run.said().contains("cpoy"), "{run}");
 }

@@ -19,6 +19,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         names_cannot_write_on_the_terminal,
         every_command_has_help,
         completions_and_manual_pages_are_made,
+        a_text_that_cannot_be_written_is_an_error,
         an_output_that_nobody_reads_does_not_stop_the_run,
         failures_are_named_in_a_list_that_can_be_used_again,
     ]
@@ -168,6 +169,38 @@ fn completions_and_manual_pages_are_made() {
         assert!(pages.iter().any(|name| name == page), "{page} is in {pages:?}");
         let text = fs::read_to_string(dir.join(page)).unwrap();
         assert!(text.contains(".TH"), "{page} is a manual page");
+    }
+}
+
+fn a_text_that_cannot_be_written_is_an_error() {
+    let scene = Scene::new();
+    scene.tree("src").file("file", 10);
+    // There is a job to list.
+    let _ = scene.haul("copy").in_dir(scene.path()).args(["src/", "dst/"]).finish().expect_success();
+    for words in [
+        "completions bash",
+        "help",
+        "help units",
+        "--help",
+        "-h",
+        "copy --help",
+        "copy -h",
+        "--version",
+        "config show",
+        "jobs",
+        "jobs --json",
+        "ls src/",
+        "hash src/",
+        "stat src/",
+    ] {
+        let line = format!("exec {HAUL} {words} >/dev/full");
+        let run = CommandRun::new("sh", scene.tag()).args(["-c", &line]).in_dir(scene.path());
+        let run = run.env("HOME", scene.home()).env("HAUL_IOPS", "5").finish().expect_code(1);
+        let [line] = run.err().lines().map(str::to_owned).collect::<Vec<_>>()[..] else {
+            panic!("{words}: {run}")
+        };
+        let is_named = line.starts_with("haul: failed to write ") && line.contains("to standard output: ");
+        assert!(is_named && line.contains("No space left on device"), "{words}: {run}");
     }
 }
 
