@@ -135,7 +135,7 @@ fn a_producer_that_fails_makes_and_replaces_nothing() {
             let run = at.haul(&scene, "put").arg(&to).arg("--");
             run.arg("head -c 30000000 /dev/zero; exit 3").finish().expect_code(1)
         };
-        assert!(fails().err().contains("exit status: 3"), "{at:?}");
+        assert!(fails().err().contains("exited with code 3"), "{at:?}");
         assert_eq!(names(&dir), [""; 0], "{at:?}");
         fs::write(dir.join("copy"), "old").unwrap();
         fails();

@@ -154,7 +154,7 @@ fn mistakes_in_the_command_are_explained() {
             "a command that fails",
             "put --endpoint http://127.0.0.1:9 s3://bucket/key -- false",
             1,
-            "haul: failed to run `false` (source): it failed: exit status: 1",
+            "haul: failed to run `false` (source): it exited with code 1",
         ),
     ] {
         check(&scene, row, |word| {

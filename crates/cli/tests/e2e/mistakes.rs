@@ -161,6 +161,8 @@ fn notations_of_other_tools_are_exit_2() {
         (["ls", "s3//b/x"], "write s3://b/x"),
         (["find", "/tmp"], "haul ls -r LOCATION"),
         (["mount", "/tmp"], "haul mounts nothing"),
+        (["hash", "--check"], "use `haul verify --manifest FILE DIR`"),
+        (["hash", "-c"], "use `haul verify --manifest FILE DIR`"),
         (["mv", "-f"], "`haul mv [OPTIONS] SRC... DST`"),
     ] {
         let run = scene.haul(words[0]).args(&words[1..]).finish().expect_code(2);

@@ -142,11 +142,11 @@ fn a_stream_arrives_over_a_long_link() {
 fn a_producer_that_fails_is_named_and_the_consumer_sees_no_end() {
     for from in BOTH {
         for (producer, cause) in [
-            ("head -c 30000000 /dev/urandom; exit 3", "exit status: 3"),
-            ("exit 3", "exit status: 3"),
+            ("head -c 30000000 /dev/urandom; exit 3", "exited with code 3"),
+            ("exit 3", "exited with code 3"),
             ("head -c 5000000 /dev/urandom; kill -9 $$", "signal: 9"),
-            ("false | cat", "exit status: 1"),
-            ("no-such-command-anywhere x", "exit status: 127"),
+            ("false | cat", "exited with code 1"),
+            ("no-such-command-anywhere x", "exited with code 127"),
         ] {
             let scene = Scene::new();
             let (consumer, _, end) = saving(&scene);
@@ -174,12 +174,12 @@ fn an_empty_stream_is_an_error_unless_allowed() {
 fn a_consumer_that_fails_is_named() {
     for from in BOTH {
         for (consumer, cause) in [
-            ("cat > /dev/null; exit 7", "exit status: 7"),
-            ("exit 7", "exit status: 7"),
+            ("cat > /dev/null; exit 7", "exited with code 7"),
+            ("exit 7", "exited with code 7"),
             ("head -c 100 > /dev/null; kill -9 $$", "signal: 9"),
             ("head -c 100 > /dev/null", "before it had read the whole stream"),
             ("exec <&-; sleep 100", "closed its standard input"),
-            ("cat | false", "exit status: 1"),
+            ("cat | false", "exited with code 1"),
         ] {
             let scene = Scene::new();
             let run = from.plain(&scene, "head -c 50000000 /dev/urandom", consumer).finish().expect_code(1);
@@ -189,7 +189,7 @@ fn a_consumer_that_fails_is_named() {
         // It is found dead also while the producer says nothing.
         let scene = Scene::new();
         let run = from.plain(&scene, "sleep 600", "sleep 1; exit 7").finish().expect_code(1);
-        assert!(run.err().contains("exit status: 7"), "{from:?}: {run}");
+        assert!(run.err().contains("exited with code 7"), "{from:?}: {run}");
         scene.assert_all_gone();
     }
 }

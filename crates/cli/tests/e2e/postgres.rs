@@ -151,7 +151,7 @@ fn a_server_starts_on_a_backup_as_tar_that_went_through_an_object_store() {
         "{{ echo $BASHPID >{pid}; exec {backup}; }} | {{ head -c 20000000; kill -9 $(cat {pid}); cat; }}"
     );
     let run = bucket.haul("put").args([&bucket.at("pg.tar"), "--", &killed]).finish().expect_code(1);
-    assert!(run.err().contains("it failed: exit status: 137"), "{run}");
+    assert!(run.err().contains("it exited with code 137"), "{run}");
     assert!(bucket.names().is_empty() && bucket.incomplete().is_empty());
 
     // The network is cut once for each part, and it goes on.

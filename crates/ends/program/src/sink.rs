@@ -149,7 +149,7 @@ impl SharedProgramSink {
 
     /// The error of a program that exited with another status than 0.
     fn failed(&self, status: ExitStatus) -> Error {
-        self.error(ErrorKind::Io, "run", format!("it failed: {status}"))
+        self.error(ErrorKind::Io, "run", haul_core::program::ending(status))
     }
 
     /// Kills the program, and answers all slices with the first error.

@@ -87,7 +87,7 @@ fn a_slice_is_kept_for_as_long_as_it_may_be_asked_for_again() {
 fn a_program_that_fails_gives_no_last_slice() {
     let source = source("head -c 5000000 /dev/zero; exit 3", 3);
     let error = read(&source, 1).unwrap_err();
-    assert!(error.to_string().contains("exit status: 3"), "{error}");
+    assert!(error.to_string().contains("exited with code 3"), "{error}");
     let source = ProgramSource::run(&line("/no/such/program"), RunMode::There, 3, &pool(), Arc::default());
     assert_eq!(source.err().map(|error| error.kind()), Some(ErrorKind::NotFound));
 }
@@ -206,7 +206,7 @@ fn content_that_does_not_verify_never_reaches_the_program() {
 #[test]
 fn a_program_that_ends_early_answers_waiting_and_later_writes() {
     for (text, cause) in [
-        ("exit 7", "exit status: 7"),
+        ("exit 7", "exited with code 7"),
         ("head -c 9 > /dev/null", "before it had read"),
         ("exec <&-; sleep 60", "closed its standard input"),
     ] {
@@ -257,7 +257,10 @@ fn who_only_listens_learns_of_the_failure_after_the_last_word() {
                 Err(error) => break error,
             }
         };
-        assert!(error.to_string().contains("exit status: 7") && heard == said.as_bytes(), "{text}: {error}");
+        assert!(
+            error.to_string().contains("exited with code 7") && heard == said.as_bytes(),
+            "{text}: {error}"
+        );
     }
 }
 

@@ -68,7 +68,7 @@ impl Source for Memory {
             return Err(lost());
         }
         if self.breaks_at.is_some_and(|at| index >= at) || self.stopped.load(Ordering::Relaxed) {
-            return Err(Error::new(ErrorKind::Io, Side::Source, "run", "it failed: exit status: 3"));
+            return Err(Error::new(ErrorKind::Io, Side::Source, "run", "it exited with code 3"));
         }
         let len = self.bytes.len() as u64;
         let start = u64::from(index) * SLICE_LEN;
@@ -195,7 +195,7 @@ impl Sink for Taker {
 
     fn finish(&self) -> Result<FinishReport> {
         if self.fails_at_end {
-            return Err(Error::new(ErrorKind::Io, Side::Destination, "run", "it failed: exit status: 7"));
+            return Err(Error::new(ErrorKind::Io, Side::Destination, "run", "it exited with code 7"));
         }
         self.finished.store(true, Ordering::Relaxed);
         Ok(FinishReport::default())
@@ -273,8 +273,8 @@ fn a_failure_of_either_side_ends_both_and_the_first_one_is_told() {
         error.kind()
     };
     let memory = || Memory { bytes: all.clone(), ..Memory::default() };
-    of(Memory { breaks_at: Some(5), ..memory() }, Taker::default(), "exit status: 3");
-    of(memory(), Taker { fails_at_end: true, ..Taker::default() }, "exit status: 7");
+    of(Memory { breaks_at: Some(5), ..memory() }, Taker::default(), "exited with code 3");
+    of(memory(), Taker { fails_at_end: true, ..Taker::default() }, "exited with code 7");
     of(Memory::default(), Taker::default(), "it is empty");
     let kind = of(Memory { lies: true, ..memory() }, Taker::default(), "another stream");
     assert_eq!(kind, ErrorKind::Corrupt);

@@ -46,7 +46,7 @@ pub fn open_fifos(
             let cause = if status.success() {
                 format!("it ended after it had made {made} of {count} pipes")
             } else {
-                format!("it failed: {status}")
+                haul_core::program::ending(status)
             };
             return Err(Error::new(ErrorKind::Io, Side::Source, "run", cause).on(group.name()));
         }
@@ -163,7 +163,7 @@ mod tests {
             open_fifos(&group, directory.path(), count, &Arc::default()).map(|_| ())
         };
         assert!(run("exit 0", 2).unwrap_err().to_string().contains("1 of 2"));
-        assert!(run("exit 7", 2).unwrap_err().to_string().contains("exit status: 7"));
+        assert!(run("exit 7", 2).unwrap_err().to_string().contains("exited with code 7"));
         assert!(run("sleep 1", 1).is_ok());
         assert_eq!(count_pipes(directory.path()).unwrap(), 1);
         let group = StreamGroup::start(None, "x", false).unwrap();

@@ -101,7 +101,7 @@ impl StreamGroup {
             self.check()?;
             let status = self.ended()?;
             if let Some(status) = status.filter(|status| !status.success()) {
-                let cause = format!("it failed: {status}");
+                let cause = haul_core::program::ending(status);
                 return Err(Error::new(ErrorKind::Io, Side::Source, "run", cause).on(&self.name));
             }
             let state = self.state.lock();

@@ -234,7 +234,7 @@ impl Input {
             self.wanted("run")?;
             match status {
                 Some(status) if !status.success() => {
-                    let cause = format!("it failed: {status}");
+                    let cause = haul_core::program::ending(status);
                     return Err(Error::new(ErrorKind::Io, Side::Source, "run", cause).on(&self.name));
                 }
                 Some(_) => {}
