@@ -78,6 +78,11 @@ fn host_key_hint(lines: &[&str], login: &LoginCommand) -> String {
     format!("if its key is not known here yet, run {} once and accept it", login.with(""))
 }
 
+/// Whether ssh says in this line that it cannot use the key of `-i`.
+fn is_unusable_key(line: &str) -> bool {
+    line.contains("Identity file ") && line.contains(" not accessible") || line.starts_with("Load key ")
+}
+
 /// Parts of ssh's messages after which another attempt would fail in the same way.
 const HOPELESS: [&str; 5] = [
     "Could not resolve hostname",
@@ -145,6 +150,11 @@ fn with_hint(error: Error, lines: &[&str], login: &LoginCommand) -> Error {
     let said = |words: &str| lines.iter().any(|line| line.contains(words));
     if is_host_key(lines) {
         error.with_hint(host_key_hint(lines, login))
+    } else if said("Permission denied (")
+        && let Some(why) = lines.iter().find(|line| is_unusable_key(line))
+    {
+        let why = why.trim_start_matches("Warning: ").trim_end_matches('.');
+        error.with_hint(format!("{why}: name another key, as in -e 'ssh -i KEY'"))
     } else if said("Permission denied (") {
         error.with_hint(format!("haul logs in with ssh: first make {} work", login.with(" true")))
     } else if said("Too many authentication failures") {
@@ -247,6 +257,14 @@ mod tests {
         ];
         assert!(hint(&changed).ends_with("from /k:3"), "{}", hint(&changed));
         let denied = ["me@db1: Permission denied (publickey)."];
+        let no_key = [
+            "Warning: Identity file /nokey not accessible: No such file or directory.",
+            "me@db1: Permission denied (publickey).",
+        ];
+        let said = "Identity file /nokey not accessible: No such file or directory: name another key, as in -e 'ssh -i KEY'";
+        assert_eq!(hint(&no_key), said);
+        let open = ["Load key \"/k\": bad permissions", "me@db1: Permission denied (publickey)."];
+        assert_eq!(hint(&open), "Load key \"/k\": bad permissions: name another key, as in -e 'ssh -i KEY'");
         assert!(hint(&denied).contains("`ssh -p 2222 db1 true`"));
         assert!(hint_of(true, &denied).contains("the command of -e with `-p 2222 db1 true` after it"));
         assert!(hint(&["ssh: Could not resolve hostname db1: no"]).contains("./PATH"));
