@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{GivenArgs, StoreArgs};
+use super::{FamilyArgs, GivenArgs, StoreArgs};
 
 const MB_EXAMPLES: &str = "\
 Examples:
@@ -24,6 +24,8 @@ pub(crate) struct MbArgs {
     pub(crate) ignore_existing: bool,
     #[command(flatten)]
     pub(crate) given: GivenArgs,
+    #[command(flatten)]
+    pub(crate) family: FamilyArgs,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     /// Print errors only
@@ -51,6 +53,8 @@ pub(crate) struct RbArgs {
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) given: GivenArgs,
+    #[command(flatten)]
+    pub(crate) family: FamilyArgs,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     /// Print errors only

@@ -3,7 +3,7 @@
 use clap::Args;
 use haul_core::IpFamily;
 
-use super::{MissingHaulArgs, ShareArgs};
+use super::{FamilyArgs, MissingHaulArgs, ShareArgs};
 use crate::values::parse_timeout;
 
 /// Options to reach a remote host and to start haul there.
@@ -12,14 +12,8 @@ pub(crate) struct HostArgs {
     /// Remote shell command, for example 'ssh -p 2222'; haul appends the host
     #[arg(short = 'e', long, value_name = "COMMAND", help_heading = "Remote hosts")]
     pub(crate) rsh: Option<String>,
-    /// Use IPv4 only, for ssh, direct connections and object stores
-    ///
-    /// If -e names another program than ssh, add the option to that command.
-    #[arg(short = '4', long, overrides_with = "ipv6", help_heading = "Remote hosts")]
-    pub(crate) ipv4: bool,
-    /// Use IPv6 only, like -4
-    #[arg(short = '6', long, overrides_with = "ipv4", help_heading = "Remote hosts")]
-    pub(crate) ipv6: bool,
+    #[command(flatten)]
+    pub(crate) family: FamilyArgs,
     /// Keep the ssh login for TIME (60s) after the run, for later runs with this option
     ///
     /// The first run leaves an ssh in the background (ControlPersist of ssh_config(5)). A run with the same host, user,
@@ -46,17 +40,16 @@ pub(crate) struct HostArgs {
 }
 
 impl HostArgs {
-    /// The version of IP. Of the two options clap has already dropped the first one.
+    /// The version of IP.
     pub(crate) fn family(&self) -> Option<IpFamily> {
-        self.ipv4.then_some(IpFamily::V4).or(self.ipv6.then_some(IpFamily::V6))
+        self.family.chosen()
     }
 
     /// Options for a share alone.
-    pub(crate) fn of_share(share: ShareArgs) -> Self {
+    pub(crate) fn of_share(share: ShareArgs, family: FamilyArgs) -> Self {
         Self {
             rsh: None,
-            ipv4: false,
-            ipv6: false,
+            family,
             persist: None,
             remote_haul: "haul".to_owned(),
             missing: MissingHaulArgs::default(),

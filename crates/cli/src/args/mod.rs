@@ -11,6 +11,7 @@ mod config;
 mod copy;
 mod delta;
 mod encode;
+mod family;
 mod fifo;
 mod filter;
 mod foreign;
@@ -76,6 +77,7 @@ pub(crate) use config::{ConfigAction, ConfigArgs};
 pub(crate) use copy::{CopyArgs, SyncArgs};
 pub(crate) use delta::{DeltaArgs, DeltaMode};
 pub(crate) use encode::{DecodeArgs, EncodeArgs};
+pub(crate) use family::FamilyArgs;
 pub(crate) use fifo::FifoArgs;
 #[cfg(test)]
 pub(crate) use filter::RuleArgs;

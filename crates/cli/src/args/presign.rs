@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
 
-use super::{GivenArgs, StoreArgs};
+use super::{FamilyArgs, GivenArgs, StoreArgs};
 use crate::values::parse_expiry;
 
 const EXAMPLES: &str = "\
@@ -47,6 +47,8 @@ pub(crate) struct PresignArgs {
     pub(crate) method: MethodArg,
     #[command(flatten)]
     pub(crate) given: GivenArgs,
+    #[command(flatten)]
+    pub(crate) family: FamilyArgs,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{GivenArgs, SelectArgs, ShareArgs, StoreArgs};
+use super::{FamilyArgs, GivenArgs, SelectArgs, ShareArgs, StoreArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,6 +40,8 @@ pub(crate) struct RmArgs {
     pub(crate) select: SelectArgs,
     #[command(flatten)]
     pub(crate) given: GivenArgs,
+    #[command(flatten)]
+    pub(crate) family: FamilyArgs,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     #[command(flatten)]

@@ -8,7 +8,7 @@ use haul_object::Client;
 use super::selected::remove_keys;
 use super::start;
 use super::stream::open_alone;
-use crate::args::{GivenArgs, MbArgs, RbArgs, StoreArgs};
+use crate::args::{FamilyArgs, GivenArgs, MbArgs, RbArgs, StoreArgs};
 use crate::exit_code::Exit;
 use crate::render::{OutputLines, bucket_line, removed_line, upload_line};
 use crate::settings::{parse_place, usage};
@@ -19,7 +19,7 @@ use crate::settings::{parse_place, usage};
 /// [`haul_core::ErrorKind::Usage`] if a location is no bucket; else the errors of the store.
 pub(super) fn make(args: &MbArgs) -> Result<Exit> {
     let lines = OutputLines::stdout();
-    each(&args.places, &args.given, &args.store, &|client| {
+    each(&args.places, &args.given, (&args.store, args.family), &|client| {
         let is_new = client.make_bucket(args.ignore_existing)?;
         if !args.quiet {
             lines.write(&bucket_line(if is_new { "made" } else { "exists" }, &client.name("")));
@@ -34,7 +34,7 @@ pub(super) fn make(args: &MbArgs) -> Result<Exit> {
 /// As [`make`].
 pub(super) fn remove(args: &RbArgs) -> Result<Exit> {
     let lines = OutputLines::stdout();
-    each(&args.places, &args.given, &args.store, &|client| {
+    each(&args.places, &args.given, (&args.store, args.family), &|client| {
         if args.force && !empty(client, args, &lines)? {
             return Ok(Exit::Incomplete);
         }
@@ -75,7 +75,7 @@ fn empty(client: &Client, args: &RbArgs, lines: &OutputLines) -> Result<bool> {
 fn each(
     places: &[OsString],
     given: &GivenArgs,
-    store: &StoreArgs,
+    (store, family): (&StoreArgs, FamilyArgs),
     work: &dyn Fn(&Client) -> Result<Exit>,
 ) -> Result<Exit> {
     let places = places.iter().map(|text| parse_place(text, given)).collect::<Result<Vec<ObjectPlace>>>()?;
@@ -83,5 +83,5 @@ fn each(
         let error = usage("use the location", "a bucket is expected, without a key").on(place.to_string());
         return Err(error.with_hint(format!("the bucket is {}://{}", place.kind.scheme(), place.bucket)));
     }
-    start::each(&places, |place| work(&open_alone(place, Side::Destination, store, None, given)?))
+    start::each(&places, |place| work(&open_alone(place, Side::Destination, store, family.chosen(), given)?))
 }

@@ -18,7 +18,7 @@ use crate::settings::parse_object;
 /// [`ErrorKind::Usage`] if the credentials cannot sign one, else that of reaching the store.
 pub(super) fn run(args: &PresignArgs) -> Result<Exit> {
     let place = parse_object(&args.place, &args.given)?;
-    let client = open_alone(&place, Side::Source, &args.store, None, &args.given)?;
+    let client = open_alone(&place, Side::Source, &args.store, args.family.chosen(), &args.given)?;
     let method = match args.method {
         MethodArg::Get => UrlMethod::Get,
         MethodArg::Put => UrlMethod::Put,

@@ -47,7 +47,7 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     let lines = OutputLines::stdout();
     let mut failed = rm_share::remove(&shares, args, &selection, &lines)?;
     for place in &places {
-        let client = open_alone(place, Side::Destination, &args.store, None, given)?;
+        let client = open_alone(place, Side::Destination, &args.store, args.family.chosen(), given)?;
         failed += if args.incomplete {
             give_up(&client, place, args, &lines)?
         } else if is_key_pattern(&place.key) && !exists_key(&client, &place.key)? {

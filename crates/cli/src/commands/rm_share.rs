@@ -39,7 +39,7 @@ pub(super) fn remove(
             .on(all.to_string())
             .with_hint("name a directory"));
     }
-    let link = LinkArgs::listing(HostArgs::of_share(args.share.clone()), args.store.timeout);
+    let link = LinkArgs::listing(HostArgs::of_share(args.share.clone(), args.family), args.store.timeout);
     let link = LinkSettings::resolve(&link, &args.given)?;
     let mut ends = Ends::new(link.config, Arc::new(print_line), Cancel::default().flag());
     let mut failed = 0;

@@ -60,8 +60,8 @@ impl LinkSettings {
         }
         let typed = [
             ("-e", args.host.rsh.is_some() && !given.has("rsh")),
-            ("-4", args.host.ipv4 && !given.has("ipv4")),
-            ("-6", args.host.ipv6 && !given.has("ipv6")),
+            ("-4", args.host.family.ipv4 && !given.has("ipv4")),
+            ("-6", args.host.family.ipv6 && !given.has("ipv6")),
             ("--persist", args.host.persist.is_some() && !given.has("persist")),
             ("--streams", args.connections.streams.is_some() && !given.has("streams")),
             (
