@@ -54,6 +54,7 @@ mod topics;
 mod transfer;
 mod trust;
 mod typed_only;
+mod value_missing;
 mod verify;
 
 #[cfg(test)]

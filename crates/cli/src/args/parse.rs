@@ -13,6 +13,7 @@ use super::opposites;
 use super::refused::{RefusedCommand, refused};
 use super::short_help::short_help;
 use super::typed_only::{COMMANDS, typed_only};
+use super::value_missing::value_missing;
 
 /// The whole command line, as it is parsed and documented.
 pub(crate) fn command() -> Command {
@@ -136,7 +137,10 @@ pub(crate) fn parse_with(
     } else {
         understood(&words, settle)?
     };
-    let mut cli = parsed.map_err(|error| refused(error, &words))?;
+    let mut cli = parsed.map_err(|error| match value_missing(&error, &words, &command()) {
+        Some(line) => RefusedCommand::Line(line),
+        None => refused(error, &words),
+    })?;
     match &mut cli.command {
         cli::Command::Copy(args) => args.remove_source_files |= foreign::moves(typed(&words)),
         cli::Command::Ls(args) => args.totals_only = foreign::sums(typed(&words)),

@@ -133,7 +133,7 @@ fn no_value(error: &clap::Error) -> String {
 }
 
 /// The way out for an option that takes a value in haul, and none in rsync.
-fn flag_of_rsync(option: &str) -> &'static str {
+pub(super) fn flag_of_rsync(option: &str) -> &'static str {
     if option.starts_with("--compress") { " (for rsync's flag, write -z)" } else { "" }
 }
 
@@ -189,7 +189,7 @@ fn missing(error: &clap::Error, command: &str, words: &[OsString]) -> String {
 }
 
 /// The option or argument that an error concerns, without the name of its value.
-fn about(error: &clap::Error) -> String {
+pub(super) fn about(error: &clap::Error) -> String {
     name(&text(error, ContextKind::InvalidArg)).to_owned()
 }
 
@@ -202,7 +202,7 @@ fn name(what: &str) -> &str {
 }
 
 /// The value that an error concerns.
-fn given(error: &clap::Error) -> String {
+pub(super) fn given(error: &clap::Error) -> String {
     text(error, ContextKind::InvalidValue)
 }
 
@@ -219,10 +219,11 @@ fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
     }
 }
 
-/// The first suggestion that differs from `word` by a likely typing error: one letter in five, at least one.
+/// The first suggestion that differs from `word` by a likely typing error: one letter in five, at least one. Two
+/// letters in the wrong order count as one.
 pub(crate) fn similar<'a>(word: &str, suggested: &'a [String]) -> Option<&'a String> {
     let allowed = word.len() / 5;
-    suggested.iter().find(|other| strsim::levenshtein(word, other) <= allowed.max(1))
+    suggested.iter().find(|other| strsim::osa_distance(word, other) <= allowed.max(1))
 }
 
 #[cfg(test)]
@@ -233,6 +234,7 @@ mod tests {
     fn a_typing_error_differs_in_few_letters() {
         let slip = |word: &str, other: &str| similar(word, &[other.to_owned()]).is_some();
         assert!(slip("--bwlimt", "--bwlimit") && slip("same", "same"));
+        assert!(slip("sycn", "sync") && slip("--bwlimti", "--bwlimit") && !slip("cysn", "sync"));
         assert!(!slip("kitten", "sitting") && !slip("", "abc"));
     }
 
