@@ -32,13 +32,14 @@ mod tests {
         assert_eq!(parse_on_full("fail"), Ok(OnFull::Fail));
         assert_eq!(parse_on_full("pause"), pause(3600));
         assert_eq!(parse_on_full("pause:90s"), pause(90));
+        assert_eq!(parse_on_full("pause:90"), pause(90));
         assert_eq!(parse_on_full("pause:2d"), pause(172_800));
         for bad in [
             "",
             "wait",
             "pause:",
+            "pause:0",
             "pause:0s",
-            "pause:5",
             "pause:-1s",
             "pause:1h30m",
             "pause:9999d",

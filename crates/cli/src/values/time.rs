@@ -11,16 +11,14 @@ const MOST_EXPIRY: i64 = 7 * 86_400;
 /// The longest difference of times that counts as none, in seconds.
 const MOST_WINDOW: i64 = 1_000_000_000;
 
-/// A number and a unit: `90s`, `30m`, `12h`, `2d`.
+/// A number of seconds, or a number and a unit: `90`, `90s`, `30m`, `12h`, `2d`.
 ///
 /// # Errors
 /// A message for clap.
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
-    let seconds = with_unit(text).filter(|seconds| (1..=MOST).contains(seconds));
+    let seconds = seconds(text).filter(|seconds| (1..=MOST).contains(seconds));
     seconds.map(Duration::from_secs).ok_or_else(|| {
-        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let why = if is_number { "lacks a unit" } else { "is not a time" };
-        format!("`{text}` {why}; times are like 90s, 30m, 12h or 2d, up to a year")
+        format!("`{text}` is not a time; times are like 30, 90s, 30m, 12h or 2d, up to a year")
     })
 }
 
@@ -60,6 +58,12 @@ pub(crate) fn parse_window(text: &str) -> Result<i64, String> {
         Some(seconds) if seconds <= MOST_WINDOW => Ok(seconds),
         _ => number(text, "seconds", -1, MOST_WINDOW),
     }
+}
+
+/// The seconds of a number with or without a unit.
+fn seconds(text: &str) -> Option<u64> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { text.parse().ok() } else { with_unit(text) }
 }
 
 /// The seconds of a number with a unit.
@@ -105,7 +109,7 @@ mod tests {
             assert!(said.contains(&format!("`{bad}`")) && said.contains("are like"), "{said}");
         }
         assert_eq!(parse_time("2d"), Ok(Duration::from_secs(172_800)));
-        assert!(parse_time("5").unwrap_err().contains("`5` lacks a unit; "));
+        assert_eq!(parse_time("5"), Ok(Duration::from_secs(5)));
         assert!(
             parse_time("").unwrap_err().contains("is not a time")
                 && parse_time("366d").is_ok()
