@@ -4,6 +4,9 @@ use clap::{Arg, Command, CommandFactory};
 
 use super::cli::Cli;
 
+/// The lines of examples in the short help.
+const EXAMPLES: usize = 3;
+
 /// The options at the end of the short help of `copy` and `sync`.
 const TRANSFER: &str = "bwlimit nice rsh bootstrap endpoint manifest verbose quiet json";
 
@@ -18,16 +21,10 @@ const USUAL: [(&str, [&str; 2]); 13] = [
         "put",
         [
             "dry_run no_clobber resume compress encrypt storage_class endpoint region",
-            "fifo_dir fifo_streams max_memory quiet json",
+            "fifo_dir rsh bootstrap quiet json",
         ],
     ),
-    (
-        "get",
-        [
-            "unpack member fifo_dir raw identity pages compress rsh bootstrap endpoint",
-            "max_memory quiet json",
-        ],
-    ),
+    ("get", ["unpack member fifo_dir raw identity compress rsh bootstrap endpoint", "quiet json"]),
     ("pipe", ["into from allow_empty compress bwlimit", "rsh bootstrap streams max_memory quiet json"]),
     ("plan", ["top target_kind unfit parts part_size lists exclude", "rsh quiet json"]),
     ("probe", ["doctor quick exclude", "rsh bootstrap streams quiet json"]),
@@ -60,11 +57,30 @@ fn usual_only(command: Command, name: &str, usual: &[&str]) -> Command {
         None => arg.hide(true),
     });
     let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let examples = examples.split("\n\n").next().unwrap_or_default();
+    let examples = few(examples.split("\n\n").next().unwrap_or_default());
     let more = format!(
         "{examples}\n\nAll options: haul {name} --help. Topics: haul help patterns, haul help units."
     );
     command.after_help(more)
+}
+
+/// The heading of the examples, and as many of them as fit in [`EXAMPLES`] lines.
+fn few(examples: &str) -> String {
+    let mut lines = examples.lines();
+    let mut text = lines.next().unwrap_or_default().to_owned();
+    let (mut left, mut example) = (EXAMPLES, Vec::new());
+    for line in lines {
+        example.push(line);
+        if line.ends_with('\\') {
+            continue;
+        }
+        if let Some(now) = left.checked_sub(example.len()) {
+            left = now;
+            example.iter().for_each(|line| text.push_str(&format!("\n{line}")));
+        }
+        example.clear();
+    }
+    text
 }
 
 #[cfg(test)]
@@ -83,12 +99,18 @@ mod tests {
     }
 
     #[test]
+    fn an_example_of_two_lines_is_shown_whole_or_not_at_all() {
+        assert_eq!(few("Examples:\n  a\n  b \\\n    b\n  c"), "Examples:\n  a\n  b \\\n    b");
+        assert_eq!(few("Examples:\n  a\n  a\n  b \\\n    b\n  c"), "Examples:\n  a\n  a\n  c");
+    }
+
+    #[test]
     fn the_short_help_fits_a_screen() {
         for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
             let name = command.get_name();
             let error = short_help().term_width(100).try_get_matches_from(["haul", name, "-h"]).unwrap_err();
             let text = error.to_string();
-            assert!(text.lines().count() <= 45, "haul {name} -h: {} lines\n{text}", text.lines().count());
+            assert!(text.lines().count() <= 40, "haul {name} -h: {} lines\n{text}", text.lines().count());
         }
     }
 }
