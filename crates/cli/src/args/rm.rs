@@ -22,8 +22,9 @@ pub(crate) struct RmArgs {
     /// (smb://HOST/SHARE/PATH) a file, or with -r a directory
     #[arg(value_name = "URL", required = true)]
     pub(crate) places: Vec<OsString>,
-    /// Remove all objects whose names begin with KEY, or a directory of a share with all that is in it
+    /// Remove all objects below KEY and KEY itself, or a directory of a share with all that is in it
     ///
+    /// s3://b/data removes the objects data and data/..., and not database: 's3://b/data*' removes that too.
     /// With sizes or ages, only the files that they select are removed from a directory.
     #[arg(short = 'r', long, conflicts_with = "incomplete")]
     pub(crate) recursive: bool,

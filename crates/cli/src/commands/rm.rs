@@ -1,6 +1,6 @@
 //! `haul rm`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::ops::ControlFlow;
 
 use haul_core::{Error, ErrorKind, Location, ObjectPlace, Result, Side};
@@ -13,7 +13,7 @@ use haul_streams::uploads::{self, Owner};
 use super::rm_share;
 use super::selected::{ListedStreams, remove_keys, selected};
 use super::stream::open_alone;
-use crate::args::RmArgs;
+use crate::args::{GivenArgs, RmArgs};
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::render::{OutputLines, print_error, upload_line};
@@ -27,6 +27,7 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     let prefixes = args.recursive || args.incomplete;
     let given = &args.given;
     let parse = |text| if prefixes { parse_place(text, given) } else { parse_object(text, given) };
+    let parse = |text| removable(text, given).and_then(|()| parse(text));
     let is_share = |text: &&OsString| matches!(parse_location(text, given), Ok(Location::Smb { .. }));
     let (shares, objects): (Vec<&OsString>, Vec<&OsString>) = args.places.iter().partition(is_share);
     let places = objects.iter().map(|text| parse(text)).collect::<Result<Vec<_>>>()?;
@@ -53,8 +54,7 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
         } else if is_key_pattern(&place.key) && !exists_key(&client, &place.key)? {
             remove_matches(&client, &place.key, &selection, args, &lines)?
         } else if args.recursive {
-            let removed = remove_below(&client, &place.key, &selection, args, &lines)?;
-            removed.ok_or_else(|| nothing(&client, &place.key, "no object has this prefix"))?
+            remove_tree(&client, &place.key, &selection, args, &lines)?
         } else {
             remove_one(&client, place, args, &lines)?
         };
@@ -62,21 +62,69 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     lines.end(if failed > 0 { Exit::Incomplete } else { Exit::Done })
 }
 
-/// Removes an object, its sidecar object and its index. Returns the number of failures.
+/// Refuses a location that is neither in a store nor on a share, with the program that removes it.
+fn removable(text: &OsStr, given: &GivenArgs) -> Result<()> {
+    let program = match parse_location(text, given)? {
+        Location::Object(_) | Location::Smb { .. } => return Ok(()),
+        Location::Local(_) => "use rm(1)",
+        _ => "run rm(1) there, as in `ssh HOST rm PATH`",
+    };
+    let cause = "`haul rm` removes objects of stores and files of shares only";
+    Err(usage("remove", cause).on(text.as_encoded_bytes()).with_hint(program))
+}
+
+/// Removes the object of the place, which must exist. Returns the number of failures.
 fn remove_one(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &OutputLines) -> Result<usize> {
-    if client.head(&place.key)?.is_none() {
-        return Err(client.missing(&place.key, "remove"));
+    if client.head(&place.key)?.is_some() {
+        return remove_stream(client, &place.key, args, lines);
     }
-    let mut keys = vec![place.key.clone()];
-    if sidecar::beside(client, &place.key)? == SidecarObject::Sidecar {
-        keys.push(sidecar::key_of(&place.key));
+    if exists_key(client, &format!("{}/", place.key)).is_ok_and(|exists| exists) {
+        return Err(
+            is_prefix(client, &place.key).with_hint("-r removes all objects below it; -rn lists them")
+        );
+    }
+    Err(client.missing(&place.key, "remove"))
+}
+
+/// Removes an object, its sidecar object and its index. Returns the number of failures.
+fn remove_stream(client: &Client, key: &str, args: &RmArgs, lines: &OutputLines) -> Result<usize> {
+    let mut keys = vec![key.to_owned()];
+    if sidecar::beside(client, key)? == SidecarObject::Sidecar {
+        keys.push(sidecar::key_of(key));
     }
     // Only haul has use for this name.
-    let index = index_file::key_of(&place.key);
+    let index = index_file::key_of(key);
     if client.head(&index)?.is_some() {
         keys.push(index);
     }
     remove(client, &keys, args, lines)
+}
+
+/// Removes the selected objects below a key, and that of the key itself, as rm(1) does: none whose name only begins with
+/// the key. Returns the number of failures.
+fn remove_tree(
+    client: &Client,
+    key: &str,
+    selection: &ObjectSelection<'_>,
+    args: &RmArgs,
+    lines: &OutputLines,
+) -> Result<usize> {
+    if key.ends_with('/') {
+        let removed = remove_below(client, key, selection, args, lines)?;
+        return removed.ok_or_else(|| nothing(client, key, "no object is below it"));
+    }
+    let own = client.head(key)?;
+    let below = remove_below(client, &format!("{key}/"), selection, args, lines)?;
+    match (own, below) {
+        (None, None) => {
+            let error = nothing(client, key, "it is no object, and none is below it");
+            Err(error.with_hint("a pattern, as in 'KEY*', names all objects whose names begin with KEY"))
+        }
+        (Some(object), below) if selection.takes(&object)? => {
+            Ok(below.unwrap_or_default() + remove_stream(client, key, args, lines)?)
+        }
+        (_, below) => Ok(below.unwrap_or_default()),
+    }
 }
 
 /// Removes the selected objects with a prefix. Returns the number of failures; `None` if no object has the prefix.
@@ -124,14 +172,19 @@ fn remove_matches(
                 // Some stores list a prefix whose last object is gone.
                 remove_below(client, prefix, selection, args, lines)?.unwrap_or_default()
             } else {
-                let (kind, cause) = (ErrorKind::NotEmpty, "it is a prefix, and -r is not given");
-                print_error(&Error::new(kind, Side::Destination, "remove", cause).on(client.name(prefix)));
+                print_error(&is_prefix(client, prefix));
                 1
             };
         }
         Ok(ControlFlow::Continue(()))
     })?;
     if found { Ok(failed) } else { Err(nothing(client, key, "no object matches the pattern")) }
+}
+
+/// The error of a prefix that is removed with `-r` only.
+fn is_prefix(client: &Client, prefix: &str) -> Error {
+    let cause = "it is a prefix, and -r is not given";
+    Error::new(ErrorKind::NotEmpty, Side::Destination, "remove", cause).on(client.name(prefix))
 }
 
 /// The error of a location where nothing is.

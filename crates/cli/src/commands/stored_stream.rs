@@ -51,13 +51,22 @@ pub(super) fn find_stream(client: &Arc<Client>, place: &ObjectPlace) -> Result<S
     let prefix = format!("{key}/");
     let keys = streams_below(client, &prefix)?;
     let names: Vec<&str> = keys.iter().map(|key| &key[prefix.len()..]).collect();
-    let Some(count) = thread_count(&names) else { return Err(missing) };
+    let Some(count) = thread_count(&names) else {
+        return Err(if names.is_empty() { missing } else { is_prefix(&missing, client, &prefix) });
+    };
     if count > names.len() as u64 {
         let cause = format!("of its streams, thread_0 to thread_{}, {} are there", count - 1, names.len());
         let error = Error::new(ErrorKind::Corrupt, Side::Source, "find", cause);
         return Err(error.on(client.name(key)).with_hint("--fifo-dir takes those that are there"));
     }
     Ok(StoredStream::Several(keys.iter().map(|key| find(client, key)).collect::<Result<_>>()?))
+}
+
+/// The error of a key that has objects below it, and is none itself.
+fn is_prefix(missing: &Error, client: &Client, prefix: &str) -> Error {
+    let cause = "it is a prefix, and a get reads one object";
+    let error = Error::new(missing.kind(), Side::Source, "get", cause).on(client.name(prefix));
+    error.with_hint(format!("`haul copy {} DIR` copies all that is below it", client.name(prefix)))
 }
 
 /// The number of streams of a backup of xtrabackup whose names these are, at least; `None` if there is another name.

@@ -49,10 +49,14 @@ pub(crate) fn parse_object(text: &OsStr, given: &GivenArgs) -> Result<ObjectPlac
 /// # Errors
 /// [`haul_core::ErrorKind::Usage`] if it is a bucket or a prefix.
 pub(crate) fn check_object(place: &ObjectPlace) -> Result<()> {
-    if place.key.is_empty() || place.key.ends_with('/') {
-        return Err(usage("use the location", "the name of the object is missing").on(place.to_string()));
-    }
-    Ok(())
+    let cause = match &place.key[..] {
+        "" => "the name of the object is missing",
+        key if key.ends_with('/') => {
+            "it is a prefix, as it ends with a slash, and the name of an object is needed"
+        }
+        _ => return Ok(()),
+    };
+    Err(usage("use the location", cause).on(place.to_string()))
 }
 
 /// The store settings of `put` and `get`.

@@ -18,6 +18,8 @@ pub(crate) fn cases() -> Vec<TestCase> {
         one_key_that_cannot_be_removed_does_not_keep_the_others,
         objects_that_an_answer_does_not_name_are_removed_one_by_one,
         a_key_that_no_file_can_have_is_named_as_itself,
+        a_key_and_all_below_it_are_removed_and_no_other,
+        a_location_of_another_shape_gets_the_way_out,
     ]
 }
 
@@ -154,4 +156,66 @@ fn a_key_that_no_file_can_have_is_named_as_itself() {
     let words = ["--files-from", &list.display().to_string(), &at("t/"), &to.display().to_string()];
     let run = place.haul("copy").args(words).finish().expect_code(1);
     assert!(run.err().contains("2 entries failed") && run.err().contains("copied 0 files"), "{run}");
+}
+
+fn a_key_and_all_below_it_are_removed_and_no_other() {
+    let place = StoreOfTest::new();
+    for key in ["data/a", "data/b/c", "database/x", "data-old", "data.txt"] {
+        place.store.put(&format!("/bucket/{key}"), b"x", &[]);
+    }
+    let _ = place.put(&[], "data", b"stream");
+    let run = |words: &[&str]| place.haul("rm").args(words).finish();
+    let removed = |words: &[&str]| {
+        let run = run(words).expect_success();
+        let mut keys: Vec<String> = run
+            .out()
+            .lines()
+            .filter_map(|line| Some(line.split_once("s3://bucket/")?.1.to_owned()))
+            .collect();
+        keys.sort();
+        keys
+    };
+    assert_eq!(removed(&["-rn", &at("data")]), ["data", "data/a", "data/b/c"]);
+    assert_eq!(removed(&["-rn", "--min-size", "2", &at("data")]), ["data"]);
+    assert_eq!(removed(&["-rn", &at("data/")]), ["data/a", "data/b/c"]);
+    assert_eq!(removed(&["-r", &at("data")]), ["data", "data/a", "data/b/c"]);
+    for key in ["database/x", "data-old", "data.txt"] {
+        assert_eq!(place.stored(key), b"x", "{key}");
+    }
+    let none = run(&["-r", &at("data")]).expect_code(1);
+    assert!(
+        none.err().contains("it is no object, and none is below it\nhint: a pattern, as in 'KEY*'"),
+        "{none}"
+    );
+    assert_eq!(removed(&["-r", &at("data*")]), ["data-old", "data.txt", "database/x"]);
+}
+
+fn a_location_of_another_shape_gets_the_way_out() {
+    let place = StoreOfTest::new();
+    place.store.put("/bucket/dir/a", b"x", &[]);
+    for (words, code, said) in [
+        (
+            ["rm", "s3://bucket/dir"],
+            1,
+            "it is a prefix, and -r is not given\nhint: -r removes all objects below it",
+        ),
+        (["rm", "s3://bucket/dir/"], 2, "it is a prefix, as it ends with a slash"),
+        (["rm", "/tmp/nothing"], 2, "removes objects of stores and files of shares only\nhint: use rm(1)"),
+        (["rm", "host:/nothing"], 2, "hint: run rm(1) there, as in `ssh HOST rm PATH`"),
+        (
+            ["get", "s3://bucket/dir"],
+            1,
+            "a get reads one object\nhint: `haul copy s3://bucket/dir/ DIR` copies all",
+        ),
+        (
+            ["get", "s3://bucket/dir/"],
+            2,
+            "a get reads one object\nhint: `haul copy s3://bucket/dir/ DIR` copies all",
+        ),
+        (["get", "s3://bucket/none"], 1, "there is no such object"),
+    ] {
+        let run = place.haul(words[0]).arg(words[1]).finish().expect_code(code);
+        assert!(run.err().contains(said) && run.err().lines().count() == 2, "{words:?}: {run}");
+    }
+    assert_eq!(place.stored("dir/a"), b"x");
 }
