@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use haul_core::location::SmbServer;
 use haul_core::text::Clean;
-use haul_core::{Error, Note, Result, Side};
+use haul_core::{Error, ErrorKind, Note, Result, Side};
 use haul_smb::{Limits, ShareCredentials, ShareLogin, Smb};
 
 use super::ends_config::EndsConfig;
@@ -73,7 +73,9 @@ fn check(server: &SmbServer, credentials: &ShareCredentials) -> Result<()> {
         let cause = "no user and password are given";
         let hint = "write username=USER and password=PASSWORD into a file that only you can read, and name it with \
                     --smb-credentials, or run haul on a terminal; the user guest needs none";
-        return Err(usage("log in to", cause).on(server.to_string()).with_hint(hint));
+        // As for a store: the login fails, and the command line is right.
+        let error = Error::new(ErrorKind::Unreachable, Side::Wire, "log in to", cause);
+        return Err(error.on(server.to_string()).with_hint(hint));
     }
     Ok(())
 }
@@ -130,8 +132,6 @@ fn read(path: &Path, file: &str) -> Result<String> {
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
-
-    use haul_core::ErrorKind;
 
     use super::*;
 

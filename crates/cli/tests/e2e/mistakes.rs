@@ -21,6 +21,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         an_empty_list_is_told,
         a_destination_in_the_place_of_a_source_gets_the_option,
         no_advice_to_resume_after_a_mistyped_link_dest,
+        missing_credentials_are_a_failed_login,
     ]
 }
 
@@ -224,4 +225,25 @@ fn no_advice_to_resume_after_a_mistyped_link_dest() {
     let run = scene.haul("copy").args(["--strict", "--link-dest", "gone"]).arg(slash(source.path()));
     let run = run.arg(scene.join("dst")).finish().expect_code(1);
     assert!(run.err().contains("gone is not a directory") && !run.err().contains("again"), "{run}");
+}
+
+fn missing_credentials_are_a_failed_login() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.file("file", 10);
+    for (at, way_out) in [
+        ("s3://bucket/key", "AWS_ACCESS_KEY_ID"),
+        ("gs://bucket/key", "GOOGLE_APPLICATION_CREDENTIALS"),
+        ("az://container/key", "AZURE_STORAGE_ACCOUNT"),
+        ("smb://127.0.0.1:1/share/path", "--smb-credentials"),
+    ] {
+        for words in [vec!["ls"], vec!["get"], vec!["rm"], vec!["copy", "src/"]] {
+            let run = scene.haul(words[0]).in_dir(scene.path()).args(&words[1..]).arg(at);
+            let run = run.env("HOME", scene.home()).env("AWS_EC2_METADATA_DISABLED", "true");
+            let run = run.env("GCE_METADATA_HOST", "127.0.0.1:9").env("USER", "").finish().expect_code(4);
+            let hint = run.err().lines().nth(1).unwrap_or_default().to_owned();
+            assert!(hint.starts_with("hint: ") && hint.contains(way_out), "{words:?} {at}: {run}");
+            assert_eq!(run.err().lines().count(), 2, "{words:?} {at}: {run}");
+        }
+    }
 }

@@ -288,7 +288,7 @@ fn who_cannot_log_in_is_told_why_in_one_line() {
     let open = said(shares.server.at("x"), me, 2);
     assert!(open.contains("others can read"), "{open}");
     let none = shares.scene.haul("copy").arg(slash(tree.path())).arg(shares.server.at("x"));
-    assert!(none.finish().expect_code(2).err().contains("--smb-credentials"));
+    assert!(none.finish().expect_code(4).err().contains("--smb-credentials"));
 }
 
 fn a_password_is_no_part_of_a_command_line() {

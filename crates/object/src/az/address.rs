@@ -21,15 +21,15 @@ pub(super) struct ContainerAddress {
 }
 
 impl ContainerAddress {
-    /// Determines the address from a configured endpoint and the environment.
+    /// Determines the address from a configured endpoint and the environment; `None` if neither names the account.
     ///
     /// # Errors
-    /// A sentence if the account is unknown or the endpoint is invalid.
+    /// A sentence if the account or the endpoint is invalid.
     pub(super) fn find(
         container: &str,
         named: Option<&str>,
         variable: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Self, String> {
+    ) -> Result<Option<Self>, String> {
         let first = |names: &[&str]| names.iter().find_map(|name| variable(name));
         let string = first(&["AZURE_STORAGE_CONNECTION_STRING"]).unwrap_or_default();
         let said = |name: &str| {
@@ -48,7 +48,7 @@ impl ContainerAddress {
         let account = first(&["AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME"]);
         let account = account.or_else(|| said("AccountName")).or_else(|| emulated(EMULATOR.0));
         let account = account.or_else(|| base.as_ref().and_then(|(_, rest)| account_in(rest)));
-        let account = account.ok_or("the storage account is not known: AZURE_STORAGE_ACCOUNT names it")?;
+        let Some(account) = account else { return Ok(None) };
         if account.is_empty() || !account.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
             return Err(format!("`{account}` is no name of a storage account"));
         }
@@ -69,7 +69,7 @@ impl ContainerAddress {
         let key = first(&keys).or_else(|| said("AccountKey")).or_else(|| emulated(EMULATOR.1));
         let sas = first(&["AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY"]);
         let sas = sas.or_else(|| said("SharedAccessSignature"));
-        Ok(Self { account, container: container.to_owned(), base, key, sas })
+        Ok(Some(Self { account, container: container.to_owned(), base, key, sas }))
     }
 
     /// The URL of a blob or, without a key, of the container.
@@ -117,7 +117,7 @@ mod tests {
         let variable = |name: &str| {
             variables.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).to_owned())
         };
-        ContainerAddress::find("c", named, &variable)
+        ContainerAddress::find("c", named, &variable).and_then(|found| found.ok_or_else(String::new))
     }
 
     #[test]

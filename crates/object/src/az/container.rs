@@ -42,12 +42,17 @@ impl Azure {
     /// Opens a container, without a request.
     ///
     /// # Errors
-    /// `Usage` if the settings are invalid.
+    /// `Usage` if the settings are invalid, `Unreachable` if there are no credentials.
     pub(crate) fn new(container: &str, settings: &StoreSettings, requests: Arc<Requests>) -> Result<Self> {
         let bad =
             |cause: String| Error::new(ErrorKind::Usage, Side::Local, "use the store", cause).on(container);
         let place = ContainerAddress::find(container, settings.endpoint.as_deref(), &variable);
         let place = place.map_err(|cause| bad(cause).with_hint(TERMS.credentials))?;
+        let place = place.ok_or_else(|| {
+            let cause = "no credentials were found, nor the name of the storage account";
+            let error = Error::new(ErrorKind::Unreachable, Side::Wire, "log in to the store", cause);
+            error.on(container).with_hint(TERMS.credentials)
+        })?;
         settings.check_s3_only().map_err(bad)?;
         Ok(Self {
             http: Http::new(requests, settings.ca_bundle.as_deref(), settings.family).map_err(bad)?,

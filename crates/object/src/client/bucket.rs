@@ -63,7 +63,7 @@ pub struct Client {
 /// user.
 ///
 /// # Errors
-/// `Usage` if the settings are invalid, else that of loading certificates.
+/// `Usage` if the settings are invalid, `Unreachable` if there are no credentials, else that of loading certificates.
 pub fn open(
     place: &ObjectPlace,
     side: Side,
