@@ -125,7 +125,9 @@ impl Session {
                         PendingRequest { on_reply, buffer, owes, read: matches!(pick, Pick::Read(_)) },
                     );
                     let connection = up.connection.clone();
+                    let notes = if owes > 0 { state.content_goes() } else { Vec::new() };
                     drop(state);
+                    notes.iter().for_each(|note| (self.note)(note));
                     self.write(&connection, frame, payload, matches!(pick, Pick::Write(_)));
                     return;
                 }

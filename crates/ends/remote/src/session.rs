@@ -343,9 +343,10 @@ impl Session {
             }
         };
         self.wake_supervisor(&mut state);
+        let reasons = reasons.into_iter().filter(|_| self.ways.explains);
+        let notes = state.notes_of_way(std::iter::once(said).chain(reasons).collect());
         drop(state);
-        (self.note)(&said);
-        reasons.iter().filter(|_| self.ways.explains).for_each(|why| (self.note)(why));
+        notes.iter().for_each(|note| (self.note)(note));
     }
 
     /// An attempt to open a connection begins.
@@ -435,16 +436,21 @@ pub(super) mod tests {
         let note: Note = Arc::new(move |text: &str| heard.lock().push(text.to_owned()));
         let pool = BufferPool::new(16 << 20);
         let seconds = Duration::from_secs(1);
-        Session::new(
+        let session = Session::new(
             Box::new(UnreachableHost),
             Ways { through_ssh: true, explains },
             pool,
             note,
             seconds,
             Pace::default(),
-        )
-        .found(found);
-        std::mem::take(&mut *notes.lock())
+        );
+        session.found(found);
+        assert!(notes.lock().is_empty(), "there is no content yet");
+        let said = session.lock().content_goes();
+        assert!(session.lock().content_goes().is_empty(), "once");
+        let later = session.lock().notes_of_way(said.clone());
+        assert_eq!(later, said, "there is content by now");
+        said
     }
 
     #[test]

@@ -77,6 +77,10 @@ pub(super) struct SessionState {
     pub(super) restarts: u32,
     /// Whether content goes around ssh.
     pub(super) direct: DirectState,
+    /// Whether content has gone, or is about to.
+    has_content: bool,
+    /// Notes about the way of content, for when there is some.
+    way: Vec<String>,
     /// The remote end's parameters for direct connections.
     pub(super) answer: Option<DirectAnswer>,
     /// The most direct connections that may carry content, once the tuner has said it.
@@ -128,6 +132,21 @@ pub(super) enum DirectState {
 }
 
 impl SessionState {
+    /// Content is about to go. Returns the notes about its way that were not said yet.
+    pub(super) fn content_goes(&mut self) -> Vec<String> {
+        self.has_content = true;
+        std::mem::take(&mut self.way)
+    }
+
+    /// Returns these notes if there is content, else keeps them until there is some: a plan moves none.
+    pub(super) fn notes_of_way(&mut self, notes: Vec<String>) -> Vec<String> {
+        if self.has_content {
+            return notes;
+        }
+        self.way = notes;
+        Vec::new()
+    }
+
     /// The connections that are up.
     pub(super) fn connections(&self) -> Vec<Arc<Connection>> {
         self.connections.iter().map(|up| up.connection.clone()).collect()
