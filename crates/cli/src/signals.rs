@@ -4,7 +4,7 @@
 use std::fs;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haul_core::{Error, Result, Side};
 use haul_engine::Cancel;
@@ -17,6 +17,9 @@ use crate::render::Console;
 
 /// Maximum time of an orderly end after an interruption.
 const TIMEOUT: Duration = Duration::from_millis(4900);
+
+/// How long the removal of the progress may delay the end.
+const ERASURE: Duration = Duration::from_millis(200);
 
 /// Handles signals until the program ends.
 ///
@@ -42,17 +45,18 @@ pub(crate) fn watch(cancel: &Cancel, console: &Arc<Console>) -> Result<()> {
                 SIGUSR1 => console.status(),
                 // A closing terminal may send SIGHUP several times, and a service manager after SIGTERM.
                 SIGHUP if draining => {}
-                _ if draining => end(),
+                _ if draining => end(&console),
                 _ => {
                     draining = true;
                     console.note("stopping after the blocks in flight; press Ctrl-C again to quit now");
                     // A hung file system must not delay the end: the next run resumes from durable data.
-                    let late = thread::Builder::new().name("timeout".to_owned()).spawn(|| {
+                    let shown = Arc::clone(&console);
+                    let late = thread::Builder::new().name("timeout".to_owned()).spawn(move || {
                         thread::sleep(TIMEOUT);
-                        end();
+                        end(&shown);
                     });
                     if late.is_err() {
-                        end();
+                        end(&console);
                     }
                 }
             }
@@ -74,7 +78,15 @@ fn is_ignored(signal: i32) -> bool {
 }
 
 /// Ends the program and its ssh processes, which do not receive Ctrl-C themselves.
-fn end() -> ! {
+fn end(console: &Arc<Console>) -> ! {
+    // A terminal that takes no output must not delay the end.
+    let shown = Arc::clone(console);
+    if let Ok(removal) = thread::Builder::new().name("end".to_owned()).spawn(move || shown.abandon()) {
+        let begun = Instant::now();
+        while !removal.is_finished() && begun.elapsed() < ERASURE {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
     haul_ssh::abandon();
     signal_hook::low_level::exit(i32::from(Exit::Interrupted as u8))
 }

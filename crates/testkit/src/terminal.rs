@@ -91,6 +91,26 @@ impl Terminal {
         }
     }
 
+    /// Waits until some line contains `words`.
+    #[track_caller]
+    pub fn wait_for_any(&mut self, words: &str) {
+        let begun = Instant::now();
+        while !self.lines().iter().any(|line| line.contains(words)) {
+            let ended = matches!(self.child.try_wait(), Ok(Some(_)));
+            assert!(
+                !ended && begun.elapsed() < LIMIT,
+                "no {words:?} (ended: {ended}) on\n{}",
+                self.lines().join("\n")
+            );
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Types these bytes, and no end of a line.
+    pub fn type_bytes(&mut self, bytes: &[u8]) {
+        self.keyboard.write_all(bytes).and_then(|()| self.keyboard.flush()).unwrap();
+    }
+
     /// Types a line.
     pub fn type_line(&mut self, line: &str) {
         self.keyboard.write_all(format!("{line}\r").as_bytes()).and_then(|()| self.keyboard.flush()).unwrap();

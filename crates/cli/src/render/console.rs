@@ -166,6 +166,11 @@ impl Console {
         self.view.diagnosis(diagnosis);
     }
 
+    /// Removes the progress before the program ends at once.
+    pub(crate) fn abandon(&self) {
+        self.view.abandon();
+    }
+
     /// Shows the summary, and returns the exit code.
     pub(crate) fn finish(&self, mut summary: Summary) -> Exit {
         // Owners that an option gives are obeyed, or the run fails.

@@ -117,6 +117,10 @@ impl RunView for People {
         self.line(&diagnosis.text());
     }
 
+    fn abandon(&self) {
+        self.gauge.close();
+    }
+
     fn summary(&self, summary: &Summary) {
         self.gauge.close();
         self.lines.flush();

@@ -52,6 +52,8 @@ pub(super) trait RunView: Send + Sync {
     fn planned(&self, planned: &Planned);
     /// Shows the findings of `probe --doctor`.
     fn diagnosis(&self, diagnosis: &Diagnosis);
+    /// The program ends at once, without a summary.
+    fn abandon(&self) {}
     /// Records the end of the run.
     fn summary(&self, summary: &Summary);
 }

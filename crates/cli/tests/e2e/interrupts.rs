@@ -3,13 +3,14 @@
 use std::time::{Duration, Instant};
 
 use haul_testkit::process::signal;
+use haul_testkit::terminal::Terminal;
 use haul_testkit::tree::allocated;
 use haul_testkit::{
     ByteDirection, FaultPlan, LinkFault, TestTree, Which, assert_no_half_files, assert_same_tree,
 };
 use rustix::process::Signal;
 
-use crate::scene::{Scene, Way, summary};
+use crate::scene::{HAUL, Scene, Way, summary};
 use crate::{TestCase, cases};
 
 pub(crate) fn cases() -> Vec<TestCase> {
@@ -18,6 +19,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_termination_is_an_interrupt_too,
         a_second_interrupt_ends_the_run_at_once,
         a_run_stops_at_the_time_that_was_set_and_the_next_one_goes_on,
+        no_progress_is_left_on_the_terminal_after_an_interrupt,
     ]
 }
 
@@ -91,4 +93,22 @@ fn a_second_interrupt_ends_the_run_at_once() {
     let _ = run.finish().expect_code(130);
     assert!(begun.elapsed() < Duration::from_secs(4), "it took {:?}", begun.elapsed());
     scene.assert_all_gone();
+}
+
+fn no_progress_is_left_on_the_terminal_after_an_interrupt() {
+    for times in [1, 2] {
+        let scene = Scene::new();
+        let source = TestTree::mixed(scene.join("src"), 6, &[30 << 20], 50);
+        let (from, to) = (source.path().display(), scene.join("dst"));
+        let line = format!("{HAUL} copy --bwlimit 2M {from}/ {}/; echo the code is $?", to.display());
+        let mut terminal = Terminal::run(&line, scene.tag());
+        terminal.wait_for_any("KiB");
+        // The terminal echoes ^C.
+        (0..times).for_each(|_| terminal.type_bytes(b"\x03"));
+        let (_, screen) = terminal.finish();
+        let left =
+            screen.lines().any(|line| line.contains(" of ") && line.contains('…') || line.contains('['));
+        assert!(!left && screen.contains("the code is 130"), "{times}: {screen}");
+        assert!(screen.lines().filter(|line| !line.is_empty()).count() > 1, "{times}: {screen}");
+    }
 }
