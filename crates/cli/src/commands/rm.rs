@@ -17,7 +17,11 @@ use crate::args::{GivenArgs, RmArgs};
 use crate::exit_code::Exit;
 use crate::locations::parse_location;
 use crate::render::{OutputLines, print_error, upload_line};
-use crate::settings::{ObjectSelection, parse_object, parse_place, usage};
+use crate::settings::{ObjectSelection, check_object, usage};
+
+/// The cause and the hint for a prefix that needs `-r`.
+const WITHOUT_R: &str = "it is a prefix, and -r is not given";
+const WITH_R: &str = "-r removes all objects below it; -rn lists them";
 
 /// Removes objects, entries of shares, or uploads.
 ///
@@ -26,8 +30,7 @@ use crate::settings::{ObjectSelection, parse_object, parse_place, usage};
 pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     let prefixes = args.recursive || args.incomplete;
     let given = &args.given;
-    let parse = |text| if prefixes { parse_place(text, given) } else { parse_object(text, given) };
-    let parse = |text| removable(text, given).and_then(|()| parse(text));
+    let parse = |text| removable(text, given, prefixes);
     let is_share = |text: &&OsString| matches!(parse_location(text, given), Ok(Location::Smb { .. }));
     let (shares, objects): (Vec<&OsString>, Vec<&OsString>) = args.places.iter().partition(is_share);
     let places = objects.iter().map(|text| parse(text)).collect::<Result<Vec<_>>>()?;
@@ -62,10 +65,15 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     lines.end(if failed > 0 { Exit::Incomplete } else { Exit::Done })
 }
 
-/// Refuses a location that is neither in a store nor on a share, with the program that removes it.
-fn removable(text: &OsStr, given: &GivenArgs) -> Result<()> {
+/// Reads the location of an object, or of a prefix if `prefixes` may be given. For any other location the hint names the
+/// program that removes it.
+fn removable(text: &OsStr, given: &GivenArgs, prefixes: bool) -> Result<ObjectPlace> {
     let program = match parse_location(text, given)? {
-        Location::Object(_) | Location::Smb { .. } => return Ok(()),
+        Location::Object(place) if prefixes => return Ok(place),
+        Location::Object(place) if !place.key.is_empty() && place.key.ends_with('/') => {
+            return Err(usage("remove", WITHOUT_R).on(place.to_string()).with_hint(WITH_R));
+        }
+        Location::Object(place) => return check_object(&place).map(|()| place),
         Location::Local(_) => "use rm(1)",
         _ => "run rm(1) there, as in `ssh HOST rm PATH`",
     };
@@ -79,9 +87,7 @@ fn remove_one(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &Outpu
         return remove_stream(client, &place.key, args, lines);
     }
     if exists_key(client, &format!("{}/", place.key)).is_ok_and(|exists| exists) {
-        return Err(
-            is_prefix(client, &place.key).with_hint("-r removes all objects below it; -rn lists them")
-        );
+        return Err(is_prefix(client, &place.key).with_hint(WITH_R));
     }
     Err(client.missing(&place.key, "remove"))
 }
@@ -183,8 +189,7 @@ fn remove_matches(
 
 /// The error of a prefix that is removed with `-r` only.
 fn is_prefix(client: &Client, prefix: &str) -> Error {
-    let cause = "it is a prefix, and -r is not given";
-    Error::new(ErrorKind::NotEmpty, Side::Destination, "remove", cause).on(client.name(prefix))
+    Error::new(ErrorKind::NotEmpty, Side::Destination, "remove", WITHOUT_R).on(client.name(prefix))
 }
 
 /// The error of a location where nothing is.

@@ -92,7 +92,7 @@ fn bad_values_are_one_line_and_exit_2() {
         ("copy", "--bwlimit", "10Mb", "write 10MB or 10Mbit"),
         ("copy", "--min-size", "", "sizes are like"),
         ("copy", "--max-memory", "1M", "less than 32MiB"),
-        ("copy", "--on-full", "pause:5", "times are like 90s"),
+        ("copy", "--on-full", "pause:5x", "times are like 30, 90s"),
         ("copy", "--delta", "maybe", "auto, on, off"),
     ] {
         let run = scene.haul(word).args([option, value]).arg(slash(source.path())).arg(scene.join("dst"));

@@ -195,7 +195,11 @@ fn a_text_that_cannot_be_written_is_an_error() {
     ] {
         let line = format!("exec {HAUL} {words} >/dev/full");
         let run = CommandRun::new("sh", scene.tag()).args(["-c", &line]).in_dir(scene.path());
-        let run = run.env("HOME", scene.home()).env("HAUL_IOPS", "5").finish().expect_code(1);
+        let run = run
+            .env("XDG_STATE_HOME", scene.home().join("state"))
+            .env("HAUL_IOPS", "5")
+            .finish()
+            .expect_code(1);
         let said = run.err();
         let line = said.trim_end();
         assert_eq!(line.lines().count(), 1, "{words}: {run}");

@@ -199,7 +199,11 @@ fn a_location_of_another_shape_gets_the_way_out() {
             1,
             "it is a prefix, and -r is not given\nhint: -r removes all objects below it",
         ),
-        (["rm", "s3://bucket/dir/"], 2, "it is a prefix, as it ends with a slash"),
+        (
+            ["rm", "s3://bucket/dir/"],
+            2,
+            "it is a prefix, and -r is not given\nhint: -r removes all objects below it",
+        ),
         (["rm", "/tmp/nothing"], 2, "removes objects of stores and files of shares only\nhint: use rm(1)"),
         (["rm", "host:/nothing"], 2, "hint: run rm(1) there, as in `ssh HOST rm PATH`"),
         (
