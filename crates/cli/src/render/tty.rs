@@ -30,7 +30,7 @@ pub(super) struct Bottom {
     turns: OnceLock<()>,
 }
 
-/// What is on the screen.
+/// The lines, and those on the screen.
 #[derive(Default)]
 struct Drawing {
     lines: Vec<String>,

@@ -144,7 +144,7 @@ fn a_producer_that_fails_is_named_and_the_consumer_sees_no_end() {
         for (producer, cause) in [
             ("head -c 30000000 /dev/urandom; exit 3", "exited with code 3"),
             ("exit 3", "exited with code 3"),
-            ("head -c 5000000 /dev/urandom; kill -9 $$", "signal: 9"),
+            ("head -c 5000000 /dev/urandom; kill -9 $$", "killed by signal 9 (SIGKILL)"),
             ("false | cat", "exited with code 1"),
             ("no-such-command-anywhere x", "exited with code 127"),
         ] {
@@ -176,7 +176,7 @@ fn a_consumer_that_fails_is_named() {
         for (consumer, cause) in [
             ("cat > /dev/null; exit 7", "exited with code 7"),
             ("exit 7", "exited with code 7"),
-            ("head -c 100 > /dev/null; kill -9 $$", "signal: 9"),
+            ("head -c 100 > /dev/null; kill -9 $$", "killed by signal 9 (SIGKILL)"),
             ("head -c 100 > /dev/null", "before it had read the whole stream"),
             ("exec <&-; sleep 100", "closed its standard input"),
             ("cat | false", "exited with code 1"),

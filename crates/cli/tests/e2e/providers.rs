@@ -89,7 +89,7 @@ fn a_failure_makes_and_replaces_nothing_at_any_provider() {
         let _ = put("old", &[]).input("old").finish().expect_success();
         for key in ["old", "new"] {
             let run = put(key, &["--", "head -c 20000000 /dev/zero; exit 3"]).finish().expect_code(1);
-            assert!(run.err().contains("it failed"), "{run}");
+            assert!(run.err().contains("it exited with code 3"), "{run}");
         }
         for len in [3, 20_000_000] {
             let run = put("old", &["--no-clobber"]).input(vec![1; len]).finish().expect_code(1);

@@ -94,7 +94,7 @@ fn a_command_that_fails_makes_and_replaces_nothing() {
             let line = format!("head -c {len} /dev/zero; {end}");
             let run =
                 bucket.haul("put").args([&bucket.at(key), "--", "sh", "-c", &line]).finish().expect_code(1);
-            assert!(run.err().contains("it failed"), "{run}");
+            assert!(run.err().contains("failed to run `sh "), "{run}");
         }
     }
     let run = bucket.haul("put").args([&bucket.at("new"), "--", "no-such-command"]).finish().expect_code(1);
