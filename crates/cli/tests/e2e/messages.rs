@@ -25,6 +25,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         missing_rights_at_the_destination_are_one_line,
         a_source_that_may_not_be_read_is_named_once,
     ]);
+    all.extend(cases![Need::Root; a_destination_that_shows_the_kernel_is_one_line]);
     all.extend(cases![Need::Tmpfs; a_read_only_destination_is_one_line, a_full_destination_is_said_once]);
     all.extend(cases![Need::Program("weed"); only_text_is_written_to_a_terminal]);
     all
@@ -258,6 +259,17 @@ fn a_source_that_may_not_be_read_is_named_once() {
     assert_eq!(run.code(), Some(1), "{run}");
     assert_eq!(run.err().matches("perm/no").count(), 1, "{run}");
     assert!(run.err().contains("1 entry failed\n") && !run.err().contains("os error"), "{run}");
+}
+
+fn a_destination_that_shows_the_kernel_is_one_line() {
+    let scene = scene();
+    let cause = "it shows the state of the kernel, and no file can be created there";
+    for (source, destination) in
+        [("src/", "/proc/"), ("src/", "/sys/"), ("src/big", "/sys/"), ("src", "/proc")]
+    {
+        let run = scene.haul("copy").in_dir(scene.path()).args([source, destination]).finish().expect_code(1);
+        assert_eq!((run.err().lines().count(), run.err().matches(cause).count()), (1, 1), "{run}");
+    }
 }
 
 fn a_read_only_destination_is_one_line() {

@@ -10,6 +10,10 @@ use crate::path::at::Dir;
 use crate::path::root::Root;
 use crate::path::stat;
 
+/// The types of the file systems of /proc and /sys, of statfs(2).
+const PROC: u32 = 0x9fa0;
+const SYS: u32 = 0x6265_6572;
+
 /// Whether the destination takes entries, examined when the first one is to be made.
 #[derive(Default)]
 pub(super) struct Writability(OnceLock<Option<Error>>);
@@ -27,7 +31,8 @@ pub(super) fn refused(
         Ok(_) => false,
         Err(error) => {
             let errno = error.errno().map(Errno::from_raw_os_error);
-            matches!(errno, Some(Errno::ACCESS | Errno::ROFS | Errno::NOTDIR))
+            let refusals = [Errno::ACCESS, Errno::ROFS, Errno::NOTDIR, Errno::PERM, Errno::NOENT];
+            errno.is_some_and(|errno| refusals.contains(&errno))
         }
     };
     if !answers.iter().any(makes) {
@@ -51,6 +56,10 @@ fn examine(root: &Root) -> Option<Error> {
         },
     };
     dir.ops.one();
+    if shows_the_kernel(&dir) {
+        let cause = "it shows the state of the kernel, and no file can be created there";
+        return Some(root.fault(ErrorKind::Unsupported, "copy to", &everything, cause));
+    }
     let errno = accessat(&*dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).err()?;
     let is_hopeless = match errno {
         Errno::ROFS => true,
@@ -59,6 +68,11 @@ fn examine(root: &Root) -> Option<Error> {
         _ => false,
     };
     is_hopeless.then(|| root.error("write to", &everything, errno))
+}
+
+/// Whether the directory is one of /proc or /sys, which the system calls writable for root.
+fn shows_the_kernel(dir: &Dir) -> bool {
+    rustix::fs::fstatfs(dir).is_ok_and(|fs| matches!(fs.f_type as u32, PROC | SYS))
 }
 
 fn is_own(dir: &Dir) -> bool {
