@@ -195,7 +195,7 @@ fn azure_is_asked_by_key_signature_or_connection_string() {
     let wrong = AZURE_KEY.replace("Eby8", "Abcd");
     let run = with(&[address, ("AZURE_STORAGE_KEY", &wrong)]).expect_code(4);
     assert!(run.err().contains("hint: credentials come from AZURE_STORAGE"), "{run}");
-    let run = with(&[]).expect_code(2);
+    let run = with(&[]).expect_code(4);
     assert!(run.err().contains("AZURE_STORAGE_ACCOUNT"), "{run}");
 }
 
