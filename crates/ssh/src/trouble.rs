@@ -59,7 +59,7 @@ impl LoginCommand {
     fn with(&self, more: &str) -> String {
         let host = &self.host;
         if self.given {
-            format!("the command of -e with `{host}{more}` after it")
+            format!("`SSH {host}{more}` (SSH: the command that you gave with -e)")
         } else {
             format!("`ssh {host}{more}`")
         }
@@ -266,7 +266,10 @@ mod tests {
         let open = ["Load key \"/k\": bad permissions", "me@db1: Permission denied (publickey)."];
         assert_eq!(hint(&open), "Load key \"/k\": bad permissions: name another key, as in -e 'ssh -i KEY'");
         assert!(hint(&denied).contains("`ssh -p 2222 db1 true`"));
-        assert!(hint_of(true, &denied).contains("the command of -e with `-p 2222 db1 true` after it"));
+        assert!(
+            hint_of(true, &denied)
+                .contains("`SSH -p 2222 db1 true` (SSH: the command that you gave with -e)")
+        );
         assert!(hint(&["ssh: Could not resolve hostname db1: no"]).contains("./PATH"));
         assert_eq!(hint(&["Connection refused"]), "");
         let (other, text) = trouble(2, "error: unrecognized subcommand 'agent'");

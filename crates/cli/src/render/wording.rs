@@ -44,7 +44,8 @@ pub(super) fn metadata_note(note: &MetaNote, verifies: bool) -> String {
         what => format!("{what} could not be set on {on}"),
     };
     let is_refused = note.what == "owner" && cause == "Operation not permitted";
-    let advice = if is_refused && !verifies { "; only root may set owners: see --no-owner" } else { "" };
+    let advice = "; only root may set any owner or group: --no-owner --no-group leaves them out";
+    let advice = if is_refused && !verifies { advice } else { "" };
     format!("{what}: {cause} (first: `{example}`){advice}")
 }
 
