@@ -143,7 +143,8 @@ fn mistakes_in_the_command_are_explained() {
             "a directory that cannot be made",
             "copy src/ /proc/x",
             1,
-            "haul: failed to make `/proc/x` (destination): No such file or directory",
+            "haul: failed to copy to `/proc/x` (destination): it shows the state of the kernel, and no file can be created \
+             there",
         ),
         (
             "a list that is missing",
@@ -264,9 +265,14 @@ fn a_source_that_may_not_be_read_is_named_once() {
 fn a_destination_that_shows_the_kernel_is_one_line() {
     let scene = scene();
     let cause = "it shows the state of the kernel, and no file can be created there";
-    for (source, destination) in
-        [("src/", "/proc/"), ("src/", "/sys/"), ("src/big", "/sys/"), ("src", "/proc")]
-    {
+    for (source, destination) in [
+        ("src/", "/proc/"),
+        ("src/", "/sys/"),
+        ("src/big", "/sys/"),
+        ("src", "/proc"),
+        ("src/", "/sys/x"),
+        ("src/", "/proc/x/y"),
+    ] {
         let run = scene.haul("copy").in_dir(scene.path()).args([source, destination]).finish().expect_code(1);
         assert_eq!((run.err().lines().count(), run.err().matches(cause).count()), (1, 1), "{run}");
     }

@@ -282,6 +282,11 @@ impl Root {
         Dir::new(opened, fresh, &self.ops).keeping(self.keeps)
     }
 
+    /// The path that the user gave, above the root.
+    pub(crate) fn path_above(&self) -> &std::path::Path {
+        &self.base.dir
+    }
+
     /// Finds the entry at `path`, whose parent must exist.
     pub(crate) fn at(&self, path: &RelPath) -> rustix::io::Result<At> {
         self.find(path, false)

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use haul_core::{Answer, Changes, Error, ErrorKind, RelPath, Result};
-use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, openat};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, StatFs, accessat, openat};
 use rustix::io::Errno;
 
 use crate::path::at::Dir;
@@ -52,13 +52,15 @@ fn examine(root: &Root) -> Option<Error> {
                 let cause = "it is a file, or a file is above it, and a directory is needed";
                 return Some(root.fault(ErrorKind::Usage, "copy to", &everything, cause));
             }
-            Err(_) => return None,
+            Err(_) => {
+                let above = root.path_above().ancestors().find_map(|dir| rustix::fs::statfs(dir).ok());
+                return above.filter(shows_the_kernel).map(|_| refuse_the_kernel(root));
+            }
         },
     };
     dir.ops.one();
-    if shows_the_kernel(&dir) {
-        let cause = "it shows the state of the kernel, and no file can be created there";
-        return Some(root.fault(ErrorKind::Unsupported, "copy to", &everything, cause));
+    if rustix::fs::fstatfs(&dir).as_ref().is_ok_and(shows_the_kernel) {
+        return Some(refuse_the_kernel(root));
     }
     let errno = accessat(&*dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).err()?;
     let is_hopeless = match errno {
@@ -70,9 +72,14 @@ fn examine(root: &Root) -> Option<Error> {
     is_hopeless.then(|| root.error("write to", &everything, errno))
 }
 
-/// Whether the directory is one of /proc or /sys, which the system calls writable for root.
-fn shows_the_kernel(dir: &Dir) -> bool {
-    rustix::fs::fstatfs(dir).is_ok_and(|fs| matches!(fs.f_type as u32, PROC | SYS))
+/// Whether the file system is that of /proc or /sys, which the system calls writable for root.
+fn shows_the_kernel(fs: &StatFs) -> bool {
+    matches!(fs.f_type as u32, PROC | SYS)
+}
+
+fn refuse_the_kernel(root: &Root) -> Error {
+    let cause = "it shows the state of the kernel, and no file can be created there";
+    root.fault(ErrorKind::Unsupported, "copy to", &RelPath::root(), cause)
 }
 
 fn is_own(dir: &Dir) -> bool {
