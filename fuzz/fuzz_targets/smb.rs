@@ -5,6 +5,8 @@
 #[allow(dead_code)]
 #[path = "../../crates/ends/smb/src/attrs.rs"]
 mod attrs;
+#[path = "../../crates/ends/smb/src/chained.rs"]
+mod chained;
 #[allow(dead_code)]
 #[path = "../../crates/ends/smb/src/descriptor.rs"]
 mod descriptor;

@@ -5,7 +5,7 @@
 //!
 //! * `login`, `step`, `reply`, `greeting`, `conn`: who logs in where; requests and answers; one connection;
 //! * `server`, `runtime`, `session`: all connections to a share. Async code ends there: everything else blocks;
-//! * `names`, `attrs`, `named`, `descriptor`, `stream_list`, `tree`, `listing`, `entries`: names and metadata on the share;
+//! * `names`, `attrs`, `chained`, `named`, `descriptor`, `stream_list`, `tree`, `listing`, `entries`: names and metadata on the share;
 //! * `read`, `rules`, `walk`, `remove`, `source`: reading;
 //! * `directories`, `meta`, `security`, `streams`, `extras`, `state`, `large_file`, `large`, `small`, `offer`, `link`, `sink`: which content the sink
 //!   needs, and how it stages files and renames them into place.
@@ -15,6 +15,7 @@
 //! sent again over another. Only a listing holds a handle, and begins again.
 
 mod attrs;
+mod chained;
 mod conn;
 mod descriptor;
 mod directories;

@@ -5,9 +5,11 @@ use haul_core::{Changes, Entry, Preserve, SinkOptions, Timestamp};
 use haul_ends::metadata_warnings::MetadataWarnings;
 
 use super::attrs::{ARCHIVE, Attrs, HIDDEN, NORMAL, READONLY, SYSTEM, TIME_UNIT, filetime, timestamp};
+use super::descriptor::SecurityDescriptor;
 use super::entries::{ATTRIBUTES, CREATION_TIME, SECURITY, STREAM, created, flags};
 use super::login::ShareOptions;
 use super::step::ChainStep;
+use super::stream_list::kept_name;
 
 /// The permission of the owner to write.
 const OWNER_WRITES: u32 = 0o200;
@@ -107,23 +109,36 @@ pub(super) fn warn(notes: &MetadataWarnings, entry: &Entry, options: &SinkOption
     if preserve.perms && entry.mode != usual {
         notes.note("modes", "a share keeps whether a file may be changed, and no more", path);
     }
-    for (name, _) in preserve.xattrs_of(&entry.xattrs).filter(|(name, _)| name[..] != *ATTRIBUTES) {
-        if name[..] == *SECURITY {
-            if !share.acls {
-                notes.note("security descriptors", "--smb-acls sets them", path);
-            }
-        } else if name[..] == *CREATION_TIME {
-            if !share.creation_times {
-                notes.note("times of creation", "--smb-creation-times sets them", path);
-            }
-        } else if name.starts_with(STREAM) {
-            if !share.streams {
-                notes.note("alternate data streams", "--smb-streams writes them", path);
-            }
-        } else {
-            notes.note("attributes and ACLs", "haul sets none on a share", path);
+    for (name, value) in preserve.xattrs_of(&entry.xattrs) {
+        if let Some((what, why)) = unkept(name, value, share) {
+            notes.note(what, why, path);
         }
     }
+}
+
+/// The metadata that an extended attribute has, and why a share does not keep it; `None` if it does.
+fn unkept(name: &[u8], value: &[u8], share: &ShareOptions) -> Option<(&'static str, &'static str)> {
+    let stream = name.strip_prefix(STREAM);
+    let (what, why) = match name {
+        ATTRIBUTES => return None,
+        SECURITY if !share.acls => ("security descriptors", Some("--smb-acls sets them")),
+        SECURITY => {
+            let is_one = SecurityDescriptor::parse(value).is_some();
+            ("security descriptors", (!is_one).then_some("the value of user.smb.security is none"))
+        }
+        CREATION_TIME => {
+            let why = (!share.creation_times).then_some("--smb-creation-times sets them");
+            ("times of creation", why)
+        }
+        _ if stream.is_some() && !share.streams => {
+            ("alternate data streams", Some("--smb-streams writes them"))
+        }
+        _ => match stream {
+            Some(stream) => ("alternate data streams", kept_name(stream, value).err()),
+            None => ("attributes and ACLs", Some("haul sets none on a share")),
+        },
+    };
+    why.map(|why| (what, why))
 }
 
 /// The entry at the place of an offered one. SMB keeps times to 100 ns.

@@ -1,10 +1,10 @@
 //! The names in the answer to a listing, with the attributes of the entries.
 
 use super::attrs::Attrs;
+use super::chained::{Layout, Record, records};
 use super::reply::{Fault, nonsense};
 
-/// The bytes before the name of an entry.
-const FIXED: usize = 64;
+const LAYOUT: Layout = Layout { name_len_at: 60, fixed: 64, damaged: "a listing is damaged" };
 
 /// A name in a directory.
 #[derive(Debug)]
@@ -19,46 +19,31 @@ pub(super) struct DirectoryEntry {
 /// The entries of an answer, without `.` and `..`.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<DirectoryEntry>, Fault> {
     let mut entries = Vec::new();
-    let mut at = 0_usize;
-    let bad = || Fault::from(nonsense("a listing is damaged"));
-    while at < bytes.len() {
-        let entry = bytes.get(at..).unwrap_or_default();
-        let u32_at = |at: usize| Some(u32::from_le_bytes(*entry.get(at..)?.first_chunk()?));
-        let u64_at = |at: usize| Some(u64::from_le_bytes(*entry.get(at..)?.first_chunk()?));
-        let head = || {
-            let attrs = Attrs {
-                created: u64_at(8)?,
-                accessed: u64_at(16)?,
-                modified: u64_at(24)?,
-                changed: u64_at(32)?,
-                len: u64_at(40)?,
-                flags: u32_at(56)?,
-            };
-            Some((u32_at(0)? as usize, attrs, u32_at(60)? as usize))
-        };
-        let (next, attrs, len) = head().ok_or_else(bad)?;
-        let end = FIXED.saturating_add(len);
-        let raw = entry.get(FIXED..end).ok_or_else(bad)?;
-        if next != 0 && next < end {
-            return Err(bad());
-        }
-        let units: Vec<u16> =
-            raw.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
-        let name = String::from_utf16(&units);
+    for record in records(bytes, &LAYOUT) {
+        let record = record?;
+        let attrs = attrs(&record).ok_or_else(|| Fault::from(nonsense(LAYOUT.damaged)))?;
+        let name = String::from_utf16(&record.units);
         let is_text = name.is_ok();
-        let name = name.unwrap_or_else(|_| String::from_utf16_lossy(&units));
+        let name = name.unwrap_or_else(|_| String::from_utf16_lossy(&record.units));
         if name.is_empty() || name.contains(['\\', '/', '\0']) {
             return Err(nonsense("a listing has a name that is none").into());
         }
         if name != "." && name != ".." {
             entries.push(DirectoryEntry { name, is_text, attrs });
         }
-        if next == 0 {
-            break;
-        }
-        at += next;
     }
     Ok(entries)
+}
+
+fn attrs(record: &Record<'_>) -> Option<Attrs> {
+    Some(Attrs {
+        created: record.u64_at(8)?,
+        accessed: record.u64_at(16)?,
+        modified: record.u64_at(24)?,
+        changed: record.u64_at(32)?,
+        len: record.u64_at(40)?,
+        flags: record.u32_at(56)?,
+    })
 }
 
 #[cfg(test)]

@@ -18,6 +18,11 @@ impl ShareOptions {
     fn parts(&self) -> u32 {
         OWNER_AND_GROUP | DACL | if self.sacls { SACL } else { 0 }
     }
+
+    /// The access that they need, beside that for the others, to read or set the list of audited accesses.
+    fn sacl_access(&self) -> u32 {
+        if self.sacls { SACL_ACCESS } else { 0 }
+    }
 }
 
 impl Tree {
@@ -28,10 +33,10 @@ impl Tree {
     }
 
     async fn security(&self, path: &RelPath) -> Result<SecurityDescriptor, Fault> {
-        let parts = self.smb.server.login.options.parts();
-        let access = READ_SECURITY | if parts & SACL != 0 { SACL_ACCESS } else { 0 };
+        let options = &self.smb.server.login.options;
+        let access = READ_SECURITY | options.sacl_access();
         let open = ChainStep::open(&self.remote(path)?, OpenedKind::Any, access);
-        let replies = self.run(&[open, ChainStep::security(parts), ChainStep::close()]).await?;
+        let replies = self.run(&[open, ChainStep::security(options.parts()), ChainStep::close()]).await?;
         replies.opened()?;
         let bytes = replies.info(1)?;
         SecurityDescriptor::parse(&bytes).ok_or_else(|| nonsense("it is no security descriptor").into())
@@ -43,12 +48,8 @@ impl SmbSink {
     fn wanted_security(&self, entry: &Entry) -> Option<SecurityDescriptor> {
         let (options, preserve) = (&self.tree.smb.server.login.options, &self.options.preserve);
         let kept = entry.xattrs.iter().find(|(name, _)| name[..] == *SECURITY);
-        let (name, value) = kept.filter(|(name, _)| options.acls && preserve.has_xattr(name))?;
-        let Some(wanted) = SecurityDescriptor::parse(value) else {
-            let name = String::from_utf8_lossy(name);
-            self.notes.note("security descriptors", &format!("the value of {name} is none"), &entry.path);
-            return None;
-        };
+        let (_, value) = kept.filter(|(name, _)| options.acls && preserve.has_xattr(name))?;
+        let wanted = SecurityDescriptor::parse(value)?;
         Some(if options.sacls { wanted } else { wanted.without_sacl() })
     }
 
@@ -57,10 +58,10 @@ impl SmbSink {
     pub(super) async fn set_security(&self, entry: &Entry) -> Result<bool, Fault> {
         let Some(wanted) = self.wanted_security(entry) else { return Ok(true) };
         let (remote, bytes) = (self.tree.remote(&entry.path)?, wanted.encode(true));
-        let all = self.tree.smb.server.login.options.parts();
-        let sacl_access = if all & SACL != 0 { SACL_ACCESS } else { 0 };
+        let options = &self.tree.smb.server.login.options;
+        let (all, owner_access) = (options.parts(), WRITE_OWNER | options.sacl_access());
         let mut refused = NtStatus::ACCESS_DENIED;
-        for (parts, access) in [(all, WRITE_DACL | WRITE_OWNER | sacl_access), (DACL, WRITE_DACL)] {
+        for (parts, access) in [(all, WRITE_DACL | owner_access), (DACL, WRITE_DACL)] {
             let chain = [
                 ChainStep::open(&remote, OpenedKind::Any, access),
                 ChainStep::set_security(parts, bytes.clone()),
@@ -69,9 +70,9 @@ impl SmbSink {
             match self.tree.run(&chain).await?.all_ok() {
                 Ok(()) if parts == DACL => {
                     let why = format!("the server says {refused}");
-                    let what = match sacl_access {
-                        0 => "owners in security descriptors",
-                        _ => "owners and audited accesses in security descriptors",
+                    let what = match options.sacls {
+                        false => "owners in security descriptors",
+                        true => "owners and audited accesses in security descriptors",
                     };
                     self.notes.note(what, &why, &entry.path);
                     return Ok(true);

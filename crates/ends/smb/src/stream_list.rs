@@ -1,9 +1,11 @@
 //! The names and lengths of the alternate data streams of an entry, in the format of MS-FSCC 2.4.49.
 
+use super::chained::{Layout, records};
 use super::reply::{Fault, nonsense};
 
-/// The bytes before the name of a stream.
-const FIXED: usize = 24;
+/// The most bytes in the streams of an entry. Linux allows no more in an extended attribute.
+pub(super) const MOST: u64 = 64 * 1024;
+const LAYOUT: Layout = Layout { name_len_at: 4, fixed: 24, damaged: "a list of streams is damaged" };
 /// The end of the name of each stream with data.
 const DATA: &str = ":$DATA";
 /// The most characters of a name.
@@ -19,22 +21,11 @@ pub(super) struct NamedStream {
 /// The streams of an answer, without the content itself.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<NamedStream>, Fault> {
     let mut streams = Vec::new();
-    let mut at = 0_usize;
-    let bad = || Fault::from(nonsense("a list of streams is damaged"));
-    while at < bytes.len() {
-        let stream = bytes.get(at..).unwrap_or_default();
-        let u32_at = |at: usize| Some(u32::from_le_bytes(*stream.get(at..)?.first_chunk()?) as usize);
-        let len = || Some(u64::from_le_bytes(*stream.get(8..)?.first_chunk()?));
-        let head = || Some((u32_at(0)?, u32_at(4)?, len()?));
-        let (next, name_len, len) = head().ok_or_else(bad)?;
-        let end = FIXED.saturating_add(name_len);
-        let raw = stream.get(FIXED..end).ok_or_else(bad)?;
-        if next != 0 && next < end {
-            return Err(bad());
-        }
-        let units: Vec<u16> =
-            raw.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
-        let name = String::from_utf16(&units).map_err(|_| Fault::from(nonsense("a stream has no name")))?;
+    for record in records(bytes, &LAYOUT) {
+        let record = record?;
+        let len = record.u64_at(8).ok_or_else(|| Fault::from(nonsense(LAYOUT.damaged)))?;
+        let name =
+            String::from_utf16(&record.units).map_err(|_| Fault::from(nonsense("a stream has no name")))?;
         // Streams of other types belong to the file system.
         let name = name.strip_prefix(':').and_then(|name| name.strip_suffix(DATA));
         if let Some(name) = name.filter(|name| !name.is_empty()) {
@@ -43,17 +34,25 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Vec<NamedStream>, Fault> {
             }
             streams.push(NamedStream { name: name.to_owned(), len });
         }
-        if next == 0 {
-            break;
-        }
-        at += next;
     }
     streams.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(streams)
 }
 
-/// Whether a stream can have this name. Names also come from other ends.
-pub(super) fn is_name(name: &str) -> bool {
+/// The name of a stream that another end has kept with this content.
+///
+/// # Errors
+/// Why a share cannot keep it.
+pub(super) fn kept_name<'a>(name: &'a [u8], content: &[u8]) -> Result<&'a str, &'static str> {
+    match std::str::from_utf8(name).ok().filter(|name| is_name(name)) {
+        Some(name) if content.len() as u64 <= MOST => Ok(name),
+        Some(_) => Err("haul copies 64 KiB at most"),
+        None => Err("SMB cannot hold the name"),
+    }
+}
+
+/// Whether a stream can have this name.
+fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['\\', '/', ':', '\0']) && name.encode_utf16().count() <= NAME_LEN
 }
 

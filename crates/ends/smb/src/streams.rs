@@ -12,11 +12,9 @@ use super::remove::remove_at;
 use super::reply::Fault;
 use super::state::SmbSink;
 use super::step::{ChainStep, LOOK, OpenedKind, READ, WRITE};
-use super::stream_list::{NamedStream, is_name, parse};
+use super::stream_list::{MOST, NamedStream, kept_name, parse};
 use super::tree::Tree;
 
-/// The most bytes in the streams of an entry. Linux allows no more in an extended attribute.
-const MOST: u64 = 64 * 1024;
 /// The path of a stream on the share.
 fn at(remote: &str, name: &str) -> String {
     format!("{remote}:{name}")
@@ -75,18 +73,14 @@ impl SmbSink {
         }
         let mut wanted = BTreeMap::new();
         for (attribute, content) in &entry.xattrs {
-            let Some(name) = attribute.strip_prefix(STREAM) else { continue };
-            match std::str::from_utf8(name).ok().filter(|name| is_name(name)) {
-                Some(name) if content.len() as u64 <= MOST => drop(wanted.insert(name, &content[..])),
-                Some(_) => self.note_streams("haul copies 64 KiB at most", entry),
-                None => self.note_streams("SMB cannot hold the name", entry),
+            // The others become warnings with those for other metadata.
+            if let Some(name) = attribute.strip_prefix(STREAM)
+                && let Ok(name) = kept_name(name, content)
+            {
+                wanted.insert(name, &content[..]);
             }
         }
         Some(wanted)
-    }
-
-    fn note_streams(&self, why: &str, entry: &Entry) {
-        self.notes.note("alternate data streams", why, &entry.path);
     }
 
     /// Whether an entry is to have streams.
@@ -143,7 +137,8 @@ impl SmbSink {
     fn accept_stream(&self, done: Result<(), Fault>, entry: &Entry) -> Result<(), Fault> {
         match done {
             Err(Fault::Status(status)) => {
-                self.note_streams(&format!("the server says {status}"), entry);
+                let why = format!("the server says {status}");
+                self.notes.note("alternate data streams", &why, &entry.path);
                 Ok(())
             }
             done => done,
