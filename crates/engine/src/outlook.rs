@@ -381,6 +381,9 @@ mod tests {
         now.at = 20.1;
         let known = outlook.eta(&totals(1, 1), now);
         assert!(!known.is_lower_bound && (9.5..10.5).contains(&known.seconds.unwrap()), "{known:?}");
+        now.at = 25.0;
+        let later = outlook.eta(&totals(1, 1), now).seconds.unwrap();
+        assert!((4.5..5.5).contains(&later), "the first request may take long: {later}");
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl Deletion {
         let left = entries.end.saturating_sub(removed);
         match measured.speed(passed, 1.0) {
             Some(speed) => Some(speed.seconds(WorkAmount::new(left, 0))),
-            None => per_entry.map(|per_entry| left as f64 * per_entry),
+            None => per_entry.map(|per_entry| left as f64 * per_entry - passed),
         }
     }
 }
