@@ -147,6 +147,12 @@ impl Totals {
         self.copied + self.made + self.linked + self.updated + self.same + self.left + self.failed
     }
 
+    /// The bytes of content that were found and are not copied yet.
+    #[must_use]
+    pub fn bytes_to_copy(&self) -> u64 {
+        self.found_bytes.saturating_sub(self.same_bytes).saturating_sub(self.copied_bytes)
+    }
+
     /// Counts an up-to-date entry of `len` bytes. The peer claims the lengths, so their sum saturates.
     pub fn same(&mut self, len: u64) {
         self.same += 1;

@@ -117,10 +117,7 @@ impl DiskFullGate {
                 seconds @ 0..=119 => format!("{seconds} s"),
                 seconds => format!("{} min", seconds.div_ceil(60)),
             };
-            let totals = *meter.totals();
-            let left =
-                totals.found_bytes.saturating_sub(totals.same_bytes).saturating_sub(totals.copied_bytes);
-            let left = left.div_ceil(1 << 20);
+            let left = meter.totals().bytes_to_copy().div_ceil(1 << 20);
             meter.warn(&format!(
                 "the destination is full: {error}; {left} MiB are still to copy; waiting for free space, {most} at most"
             ));

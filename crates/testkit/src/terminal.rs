@@ -69,17 +69,10 @@ impl Terminal {
     /// Waits until the last line contains `words`, and at least this many lines on the screen do.
     #[track_caller]
     pub fn wait_for_lines(&mut self, words: &str, count: usize) {
-        let begun = Instant::now();
         let holding = |lines: Vec<String>| lines.iter().filter(|line| line.contains(words)).count();
-        while !self.last_line().contains(words) || holding(self.lines()) < count {
-            let ended = matches!(self.child.try_wait(), Ok(Some(_)));
-            assert!(
-                !ended && begun.elapsed() < LIMIT,
-                "no {words:?} (ended: {ended}) on\n{}",
-                self.lines().join("\n")
-            );
-            thread::sleep(Duration::from_millis(10));
-        }
+        self.wait_until(words, |screen| {
+            screen.last_line().contains(words) && holding(screen.lines()) >= count
+        });
     }
 
     /// Fails unless the last line that is not empty contains `words` for a while.
@@ -94,8 +87,14 @@ impl Terminal {
     /// Waits until some line contains `words`.
     #[track_caller]
     pub fn wait_for_any(&mut self, words: &str) {
+        self.wait_until(words, |screen| screen.lines().iter().any(|line| line.contains(words)));
+    }
+
+    /// Waits for `words`, until the screen is as wanted.
+    #[track_caller]
+    fn wait_until(&mut self, words: &str, is_wanted: impl Fn(&Self) -> bool) {
         let begun = Instant::now();
-        while !self.lines().iter().any(|line| line.contains(words)) {
+        while !is_wanted(self) {
             let ended = matches!(self.child.try_wait(), Ok(Some(_)));
             assert!(
                 !ended && begun.elapsed() < LIMIT,
@@ -113,7 +112,7 @@ impl Terminal {
 
     /// Types a line.
     pub fn type_line(&mut self, line: &str) {
-        self.keyboard.write_all(format!("{line}\r").as_bytes()).and_then(|()| self.keyboard.flush()).unwrap();
+        self.type_bytes(format!("{line}\r").as_bytes());
     }
 
     /// Types a secret: [`Self::finish`] fails if it was ever shown.

@@ -1,7 +1,7 @@
 //! Progress on a terminal: three lines, redrawn.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use haul_core::sync::Mutex;
 
 use super::cut::cut_end;
 use super::gauge::{ProgressGauge, terminal_lines};
+use super::print::say;
 
 /// The time between two drawings.
 const TURN: Duration = Duration::from_millis(200);
@@ -70,11 +71,6 @@ fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stderr()).ok();
     let width = size.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0).unwrap_or(WIDTH);
     width.saturating_sub(ECHO).max(1)
-}
-
-/// Writes all at once. Ignores errors: there is no other place to report them.
-fn say(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 impl Drawing {

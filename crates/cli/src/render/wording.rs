@@ -28,7 +28,7 @@ pub(super) fn bytes(number: u64) -> String {
 
 /// How much of the content that a run found it has not copied.
 pub(super) fn still_to_copy(totals: &Totals) -> String {
-    match totals.found_bytes.saturating_sub(totals.same_bytes).saturating_sub(totals.copied_bytes) {
+    match totals.bytes_to_copy() {
         0 => String::new(),
         left => format!(": {} of {} found are still to copy", bytes(left), bytes(totals.found_bytes)),
     }

@@ -79,7 +79,7 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use haul_core::{RelPath, Side};
+    use haul_core::{Entry, EntryKind, RelPath, Side};
 
     use super::*;
     use crate::path::place::RootEntry;
@@ -122,7 +122,7 @@ mod tests {
         fs::create_dir(scratch.path().join("real")).unwrap();
         symlink("real", scratch.path().join("link")).unwrap();
         let root = root(scratch.path(), true);
-        root.note_link(&path("link"));
+        root.note_link(&Entry::new(path("link"), EntryKind::Symlink(b"plain".to_vec()), 0));
         root.at_made(&path("link/f")).unwrap();
         assert!(scratch.path().join("link").symlink_metadata().unwrap().is_dir(), "it was replaced");
         assert_eq!(fs::read_dir(scratch.path().join("real")).unwrap().count(), 0);

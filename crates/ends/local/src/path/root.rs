@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haul_core::source::DANGLING as NO_TARGET;
-use haul_core::{Error, ErrorKind, Ops, RelPath, Side};
+use haul_core::{Entry, EntryKind, Error, ErrorKind, Ops, RelPath, Side};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
@@ -97,10 +97,10 @@ impl Root {
         Self { dirlinks: keeps.then(KeptLinks::default), ..self }
     }
 
-    /// The source has a symbolic link at `path`, which is no directory therefore.
-    pub(crate) fn note_link(&self, path: &RelPath) {
-        if let Some(dirlinks) = &self.dirlinks {
-            dirlinks.is_of_source(self.dirs.lock().hash(path.as_bytes()));
+    /// Where the source has a symbolic link, a kept one is no directory.
+    pub(crate) fn note_link(&self, entry: &Entry) {
+        if let (Some(dirlinks), EntryKind::Symlink(_)) = (&self.dirlinks, &entry.kind) {
+            dirlinks.is_of_source(self.dirs.lock().hash(entry.path.as_bytes()));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use haul_core::policy::{ExistingKind, Verdict};
-use haul_core::{Answer, Changes, Compare, Entry, EntryKind, Offer, RelPath, Result, SLICE_LEN, SkipReason};
+use haul_core::{Answer, Changes, Compare, Entry, Offer, RelPath, Result, SLICE_LEN, SkipReason};
 use rustix::fs::{AtFlags, FileType, Statx};
 use rustix::io::Errno;
 
@@ -25,12 +25,11 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
     let failed = |errno| sink.root().error("look at", &entry.path, errno);
     let _doing = sink.tree().doing("compare", &entry.path);
     sink.check(entry)?;
-    if matches!(entry.kind, EntryKind::Symlink(_)) {
-        sink.root().note_link(&entry.path);
-    }
+    sink.root().note_link(entry);
     let named = if is_new(sink, &entry.path) { None } else { look(sink, &entry.path).map_err(failed)? };
-    let now = behind_link(sink.root(), entry, named.as_ref()).map_err(failed)?.or_else(|| named.clone());
-    if let Some((at, now)) = &now
+    let behind = behind_link(sink.root(), entry, named.as_ref()).map_err(failed)?;
+    let now = behind.as_ref().or(named.as_ref());
+    if let Some((at, now)) = now
         && let Some(refusal) = kind_at_root(sink, entry, at, now).and_then(|kind| kind.refusal(entry))
     {
         return Err(refusal.with_side(sink.root().side()).on(sink.root().shown(&entry.path)));
@@ -38,13 +37,13 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
     if now.is_none() && sink.options.ignore_existing && is_below_file(sink, &entry.path) {
         return Ok(Answer::Left(SkipReason::Exists));
     }
-    let mut verdict = compare(sink, offer, now.as_ref().map(|(at, now)| (at, now)))?;
+    let mut verdict = compare(sink, offer, now.map(|(at, now)| (at, now)))?;
     if sink.options.compare == Compare::Metadata
-        && let (Verdict::Same, Some((at, now))) = (&verdict, &now)
+        && let (Verdict::Same, Some((at, now))) = (&verdict, now)
     {
         return kept::entry(sink, entry, at, now);
     }
-    if let (Some((at, itself)), Some((_, now))) = (&named, &now)
+    if let (Some((at, itself)), Some((_, now))) = (&named, now)
         && (sink.options.dry_run || keeps_inode(sink, entry, &verdict, now))
     {
         sink.tree().reserve_name(at, itself, &entry.path)?;
@@ -53,10 +52,10 @@ pub(super) fn answer(sink: &LocalSink, offer: &Offer) -> Result<Answer> {
             verdict = Verdict::Differs;
         }
     }
-    if let Some(answer) = by_reference(sink, offer, now.as_ref().map(|(_, now)| now), &verdict)? {
+    if let Some(answer) = by_reference(sink, offer, now.map(|(_, now)| now), &verdict)? {
         return Ok(answer);
     }
-    match (&verdict, now) {
+    match (&verdict, behind.or(named)) {
         (Verdict::Left(why), _) => Ok(Answer::Left(*why)),
         (Verdict::Same, Some((at, now))) => up_to_date(sink, entry, &at, &now),
         (verdict, now) => {

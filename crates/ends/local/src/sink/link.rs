@@ -1,7 +1,7 @@
 //! Making further names of files.
 
 use haul_core::policy::Verdict;
-use haul_core::{Answer, Compare, Entry, EntryKind, Error, HardLink, Result, SkipReason};
+use haul_core::{Answer, Compare, Entry, Error, HardLink, Result, SkipReason};
 use rustix::fs::{AtFlags, Statx};
 use rustix::io::Errno;
 
@@ -19,9 +19,7 @@ pub(super) fn link(sink: &LocalSink, link: &HardLink) -> Result<Answer> {
     let entry = &*link.entry;
     let failed = |errno| sink.root().error("link", &entry.path, errno);
     sink.check(entry)?;
-    if matches!(entry.kind, EntryKind::Symlink(_)) {
-        sink.root().note_link(&entry.path);
-    }
+    sink.root().note_link(entry);
     let now = look(sink, &entry.path).map_err(failed)?;
     let seen = now.as_ref().map(|(at, now)| (at, now));
     let made = || Answer::Made(changes(sink, entry, seen, &Verdict::Differs));
