@@ -100,7 +100,7 @@ impl CopyJob {
     /// Checks a request. `listed`: the paths to copy come from a list.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] if the source cannot have an index, or was unmounted since the last run.
+    /// [`haul_core::ErrorKind::Usage`] if the source cannot have an index, or was unmounted since the last run.
     pub fn check(request: JobRequest, listed: bool) -> Result<Self> {
         let JobRequest { sources, destination, index, delete, .. } = &request;
         let index = match index {
