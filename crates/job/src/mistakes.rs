@@ -4,7 +4,7 @@ use haul_core::{Error, ErrorKind, Location, Place, PlaceRoot, Result, Side};
 
 use super::errors::usage;
 use super::place::dir_place;
-use super::siblings::{is_home, with_path};
+use super::siblings::with_path;
 
 /// The error of a source or destination that does not exist.
 #[must_use]
@@ -74,11 +74,14 @@ pub(crate) fn refuse_dash(sources: &[Location], destination: &Location) -> Resul
 /// A note for the user if a directory is copied to a place that the user may not expect.
 pub(crate) fn surprise(source: &Location, destination: &Location, has_name: bool) -> Option<String> {
     let remote = matches!(destination, Location::Ssh { .. } | Location::Sftp { .. });
-    let is_whole_home = remote && (destination.path().is_empty() || is_home(destination));
-    if is_whole_home && !has_name {
+    if let Some(home) = home(destination).filter(|_| remote && !has_name) {
+        // After a URL, a path without a tilde is absolute.
+        let is_url = destination.to_string().contains("://");
+        let home = if home.is_empty() && is_url { b"~" } else { home };
+        let name = [home, if home.is_empty() { b"NAME" } else { b"/NAME" }].concat();
+        let example = with_path(destination, name);
         return Some(format!(
-            "the home directory {destination} gets mode, owner and times of {source}; a directory in it is \
-             {destination}NAME"
+            "the home directory {destination} gets mode, owner and times of {source}; a directory in it is {example}"
         ));
     }
     let same_name = has_name && !destination.means_contents() && source.name() == destination.name();
@@ -86,6 +89,16 @@ pub(crate) fn surprise(source: &Location, destination: &Location, has_name: bool
         let name = String::from_utf8_lossy(source.name());
         format!("copies to {destination}/{name}; for {destination} itself, add a slash: {source}/")
     })
+}
+
+/// The home directory that is the path of a remote location itself, as in `host:`, `host:.` and `host:~/`: its name with
+/// a tilde, or nothing for that of the login.
+fn home(at: &Location) -> Option<&[u8]> {
+    let path = at.path();
+    let mut parts = path.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b"."));
+    let first = parts.next().unwrap_or_default();
+    let is_home = !path.starts_with(b"/") && (first.is_empty() || first.starts_with(b"~"));
+    (is_home && parts.next().is_none()).then_some(first)
 }
 
 /// An error of the destination, with its host, and with the way to more rights there.
@@ -148,7 +161,16 @@ mod tests {
         assert!(note("/srv/share", "h:/srv/share", true).contains("h:/srv/share/share"));
         assert!(note("/srv/share", "h:/srv/", true).is_empty());
         assert!(note("/srv/share/", "h:/srv/share", false).is_empty());
-        assert!(note("src/", "h:", false).contains("h:NAME"));
+        for home in ["h:", "h:.", "h:./", "h:././", "h:~", "h:~/", "h:~/.", "sftp://h", "sftp://h/~"] {
+            let said = note("src/", home, false);
+            assert!(said.starts_with("the home directory") && said.contains("mode, owner and times"), "{home}");
+        }
+        assert!(note("src/", "h:.", false).ends_with(" h:NAME"));
+        assert!(note("src/", "sftp://h", false).ends_with(" sftp://h/~/NAME"));
+        assert!(note("src/", "h:~bob/", false).ends_with(" h:~bob/NAME"));
+        for other in ["h:/", "h:/.", "h:./x", "h:x/.", "h:~/x", "./", "."] {
+            assert!(note("src/", other, false).is_empty(), "{other}");
+        }
         assert!(note("src", "h:", true).is_empty() && note("src/", "h:x", false).is_empty());
     }
 

@@ -140,10 +140,10 @@ impl LinkSettings {
 
     /// Adds the compression in transit.
     pub(crate) fn compressed(mut self, args: &CompressArgs, given: &GivenArgs) -> Self {
-        let wish = args.wish();
-        let is_typed = !given.has("compress") && !given.has("zstd");
-        self.remote_only.extend(wish.filter(|_| is_typed).map(|_| "--compress"));
-        self.config.peer.compress = wish.unwrap_or_default();
+        // `-z` is a habit, as in `rsync -avz`: only the long name is a wish that has to be refused in words.
+        let is_typed = !args.zstd && args.compress.is_some() && !given.has("compress");
+        self.remote_only.extend(is_typed.then_some("--compress"));
+        self.config.peer.compress = args.wish().unwrap_or_default();
         self
     }
 }
