@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use haul_core::{Digest, ErrorKind, RelPath, Report, Reporter, Result, Source};
+use haul_core::event::{Action, Content, Done};
+use haul_core::{Changes, Digest, EntryKind, ErrorKind, RelPath, Report, Reporter, Result, Source};
 use haul_threads::both;
 
 use crate::cancel::Cancel;
@@ -19,18 +20,19 @@ const PER_REQUEST: usize = 256;
 /// How often progress is reported.
 const PROGRESS: Duration = Duration::from_millis(200);
 
-/// Compares the files that a manifest names with `destination`. Calls `found` for each difference.
+/// Compares the files that a manifest names with `destination`. Calls `found` for each difference. With `equal`, reports
+/// each equal file as [`Action::Same`].
 pub fn check_manifest(
     lines: &mut dyn Iterator<Item = Result<HashLine>>,
     destination: &dyn Source,
-    algorithm: Algorithm,
+    (algorithm, equal): (Algorithm, bool),
     found: &mut dyn FnMut(VerifyDifference),
     reporter: &dyn Reporter,
     cancel: &Cancel,
 ) -> Report {
     let meter = Meter::new(reporter);
     let ends = [destination];
-    let check = ManifestCheck { destination, algorithm, meter: &meter, hashing: Hashing::new(&ends) };
+    let check = ManifestCheck { destination, algorithm, equal, meter: &meter, hashing: Hashing::new(&ends) };
     let report = || meter.progress_of_reading(&reading(destination.streams()), check.hashing.in_progress());
     reporting(PROGRESS, report, || {
         while !cancel.is_cancelled() && meter.fatal().is_none() {
@@ -47,6 +49,7 @@ pub fn check_manifest(
 struct ManifestCheck<'a> {
     destination: &'a dyn Source,
     algorithm: Algorithm,
+    equal: bool,
     meter: &'a Meter<'a>,
     hashing: Hashing<'a>,
 }
@@ -79,7 +82,14 @@ impl ManifestCheck<'_> {
         self.meter.count_read(paths.len(), bytes);
         for ((HashLine { path, digest: wanted }, digest), len) in wanted.into_iter().zip(digests).zip(lens) {
             match digest {
-                Ok(digest) if digest == wanted => self.meter.totals().same(len),
+                Ok(digest) if digest == wanted => {
+                    self.meter.totals().same(len);
+                    if self.equal {
+                        let (action, changes, content) = (Action::Same, Changes::NONE, Content::Unknown);
+                        let kind = Some(&EntryKind::File);
+                        self.meter.done(&path, Done { action, kind, changes, len, content });
+                    }
+                }
                 Ok(digest) => {
                     self.meter.count_corrupt();
                     found(VerifyDifference::Differs(path, format!("digest {digest} instead of {wanted}")));

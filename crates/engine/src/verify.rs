@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
+use haul_core::event::{Action, Done};
 use haul_core::{
     Changes, Digest, Entry, EntryKind, Error, FinishReport, Links, RelPath, Report, Reporter, Result,
     ScanOptions, Side, Sink, Source,
@@ -39,6 +40,8 @@ pub struct VerifyOptions {
     /// The destination, opened with [`haul_core::DirLinks::Shown`]: a symbolic link to a directory is compared as that
     /// directory where the source has one; `None`: no link is.
     pub dirlinks: Option<Arc<dyn Source>>,
+    /// Report each equal entry, as [`Action::Same`].
+    pub equal: bool,
     /// Compare only these paths and the entries below them. The list is read before anything is compared.
     pub files_from: Option<Paths>,
 }
@@ -93,10 +96,10 @@ pub fn verify(
     let hashing = Hashing::new(&ends);
     let ask = |entries: Vec<Entry>, results: &Sender<VerifyDifference>| {
         let (meter, expected, metadata, hashing) = (&meter, &expected, metadata.as_ref(), &hashing);
-        let dirlinks = options.dirlinks.as_deref();
-        let comparison =
-            Comparison { meter, source, destination, dirlinks, expected, metadata, hashing, results };
-        comparison.compare(entries)
+        let (dirlinks, equal) = (options.dirlinks.as_deref(), options.equal);
+        let ends =
+            Comparison { meter, source, destination, dirlinks, expected, metadata, hashing, equal, results };
+        ends.compare(entries)
     };
     let mut take = |checked| {
         found(checked);
@@ -161,6 +164,7 @@ struct Comparison<'a> {
     expected: &'a ExpectedEntries,
     metadata: Option<&'a MetadataComparer<'a>>,
     hashing: &'a Hashing<'a>,
+    equal: bool,
     results: &'a Sender<VerifyDifference>,
 }
 
@@ -288,7 +292,12 @@ impl Comparison<'_> {
         }
         match changes {
             Err(error) => self.meter.fail(path, of_destination(error)),
-            Ok(changes) if changes.is_empty() => self.meter.totals().same(pair.entry.len),
+            Ok(changes) if changes.is_empty() => {
+                self.meter.totals().same(pair.entry.len);
+                if self.equal {
+                    self.meter.done(path, Done::new(Action::Same, changes, &pair.entry));
+                }
+            }
             Ok(changes) => {
                 let EntryPair { entry: source, found } = pair;
                 self.tell(VerifyDifference::Metadata { changes, source, destination: Box::new(found) });

@@ -163,7 +163,10 @@ mod tests {
         assert!(note("/srv/share/", "h:/srv/share", false).is_empty());
         for home in ["h:", "h:.", "h:./", "h:././", "h:~", "h:~/", "h:~/.", "sftp://h", "sftp://h/~"] {
             let said = note("src/", home, false);
-            assert!(said.starts_with("the home directory") && said.contains("mode, owner and times"), "{home}");
+            assert!(
+                said.starts_with("the home directory") && said.contains("mode, owner and times"),
+                "{home}"
+            );
         }
         assert!(note("src/", "h:.", false).ends_with(" h:NAME"));
         assert!(note("src/", "sftp://h", false).ends_with(" sftp://h/~/NAME"));

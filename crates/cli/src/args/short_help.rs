@@ -15,7 +15,10 @@ const TRANSFER: &str = "bwlimit nice rsh bootstrap endpoint manifest verbose qui
 const USUAL: [(&str, [&str; 2]); 13] = [
     ("copy", ["dry_run checksum update exclude exclude-from files_from", TRANSFER]),
     ("sync", ["dry_run checksum exclude exclude-from max_delete force_delete", TRANSFER]),
-    ("verify", ["manifest allowed_signers exclude exclude-from", "rsh bootstrap endpoint quiet json"]),
+    (
+        "verify",
+        ["manifest allowed_signers exclude exclude-from", "rsh bootstrap endpoint verbose quiet json"],
+    ),
     ("hash", ["exclude exclude-from", "rsh bootstrap endpoint quiet"]),
     (
         "put",

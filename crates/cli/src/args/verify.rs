@@ -82,6 +82,9 @@ pub(crate) struct VerifyArgs {
     pub(crate) link: LinkArgs,
     #[command(flatten)]
     pub(crate) store: StoreEndArgs,
+    /// List each entry that is equal, too
+    #[arg(short = 'v', long, overrides_with = "quiet", help_heading = "Output")]
+    pub(crate) verbose: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }

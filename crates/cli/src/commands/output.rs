@@ -1,6 +1,6 @@
 //! Output settings, from the options.
 
-use crate::args::{AcceptedArgs, ManifestArgs, OutputArgs, PreserveArgs, TransferArgs};
+use crate::args::{AcceptedArgs, ManifestArgs, OutputArgs, PreserveArgs, TransferArgs, VerifyArgs};
 use crate::manifest::{ManifestNames, ManifestRequest};
 use crate::render::{OutputSettings, Showing};
 use crate::values::ManifestFormat;
@@ -56,6 +56,13 @@ pub(super) fn transfer_settings(args: &TransferArgs) -> OutputSettings {
         gives_owners: gives_owners(&args.preserve),
         ..asked_for_progress(settings(&args.output), &args.accepted)
     }
+}
+
+/// The output settings of `verify`.
+pub(super) fn verify_settings(args: &VerifyArgs) -> OutputSettings {
+    let settings =
+        OutputSettings { verbose: args.verbose, lists_equal: args.verbose, ..settings(&args.output) };
+    asked_for_progress(settings, &args.accepted)
 }
 
 /// Whether the user gives entries the owners that a warning about owners is for. It is the same for groups, so those

@@ -19,7 +19,7 @@ use haul_job::{
     source_place,
 };
 
-use super::output::{asked_for_progress, settings as output_settings};
+use super::output::verify_settings;
 use super::start::{ends_of_run, start_run};
 use crate::args::VerifyArgs;
 use crate::exit_code::Exit;
@@ -53,19 +53,19 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         Some(destination.to_string()),
     );
     let link = LinkSettings::resolve(&args.link, &args.given)?
-        .explaining(args.output.json)
+        .explaining(args.verbose || args.output.json)
         .with_stores(&args.store, &args.given);
     link.check_endpoint(source.iter().chain([&destination]))?;
     let listed = list.map(|file| read_paths(file, args.filter.from0)).transpose()?;
     let (files_from, list) = listed.unzip();
-    let (console, cancel) =
-        start_run(asked_for_progress(output_settings(&args.output), &args.accepted), &start)?;
+    let (console, cancel) = start_run(verify_settings(args), &start)?;
     let mut ends = ends_of_run(link.config, &console, &cancel);
     ends.check_pages(args.pages.checks());
     let signers = args.allowed_signers.as_deref();
     let keeps_dirlinks = args.dirlinks.keep_dirlinks;
     let differences = Differences::default();
-    let mut verify = Verify { ends, destination, keeps_dirlinks, console, cancel, differences };
+    let equal = args.verbose;
+    let mut verify = Verify { ends, destination, keeps_dirlinks, equal, console, cancel, differences };
     let report = match (&source, &args.manifest) {
         (Some(source), _) => verify.with_source(source, args.links.links(), &settings, files_from),
         (None, Some(manifest)) => verify.with_manifest(manifest, args.manifest_format.into(), signers),
@@ -84,6 +84,8 @@ struct Verify {
     destination: Location,
     /// Whether a symbolic link to a directory counts as the directory (`--keep-dirlinks`).
     keeps_dirlinks: bool,
+    /// Whether equal entries are listed (`-v`).
+    equal: bool,
     console: Arc<Console>,
     cancel: Cancel,
     differences: Differences,
@@ -130,6 +132,7 @@ impl Verify {
                 changes: self.ends.resolve(changes, &source.at, &self.destination)?,
                 metadata: compared.transpose()?,
                 dirlinks: behind_links,
+                equal: self.equal,
             };
             let (console, differences) = (&*self.console, &mut self.differences);
             let mut found = |checked| show(console, reporter, differences, checked);
@@ -174,9 +177,8 @@ impl Verify {
         };
         let differences = &mut self.differences;
         let mut found = |checked| show(console, &reporter, differences, checked);
-        let (destination, cancel) = (&*destination, &self.cancel);
-        let report =
-            haul_engine::check_manifest(&mut lines, destination, algorithm, &mut found, &reporter, cancel);
+        let (destination, cancel, how) = (&*destination, &self.cancel, (algorithm, self.equal));
+        let report = haul_engine::check_manifest(&mut lines, destination, how, &mut found, &reporter, cancel);
         let none_is_equal = report.totals.found > 0 && self.differences.differs == report.totals.found;
         if none_is_equal && algorithm == Algorithm::Blake3 {
             self.console

@@ -50,6 +50,8 @@ pub(crate) struct OutputSettings {
     pub(crate) quiet: bool,
     /// List each entry.
     pub(crate) verbose: bool,
+    /// List entries that are equal, too.
+    pub(crate) lists_equal: bool,
     /// List each change as rsync does.
     pub(crate) itemize: bool,
     /// The facts that all these lines depend on.
@@ -276,7 +278,7 @@ impl Observer for Console {
         if let Some(log) = &self.log {
             self.settings.items.logged(name, done).iter().for_each(|line| log.line(line));
         }
-        if self.settings.lists_entries() && done.action != Action::Same {
+        if self.settings.lists_entries() && (done.action != Action::Same || self.settings.lists_equal) {
             self.view.entry(name, done);
         }
     }

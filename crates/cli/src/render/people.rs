@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
-use haul_core::event::Done;
+use haul_core::event::{Action, Done};
 use haul_core::{Error, Progress};
 
 use super::differences::Difference;
@@ -77,6 +77,11 @@ impl RunView for People {
     fn entry(&self, name: &[u8], done: Done<'_>) {
         if let Some(items) = self.items {
             items.line(name, done).iter().for_each(|line| self.line(&format!("{line}\n")));
+            return;
+        }
+        if done.action == Action::Same {
+            // As the lines of differences.
+            self.line(&format!("equal    {}\n", shown(name)));
             return;
         }
         let verb = if self.dry_run { planned(done.action) } else { past(done.action) };

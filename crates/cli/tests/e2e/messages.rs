@@ -9,12 +9,13 @@ use haul_testkit::store::{ACCESS_KEY, SECRET_KEY, Scripted, ScriptedReply, endpo
 use haul_testkit::terminal::Terminal;
 use haul_testkit::{CommandRun, Finished, Need, TestMount};
 
-use crate::scene::{HAUL, Scene};
+use crate::scene::{HAUL, Scene, slash};
 use crate::store::TestBucket;
 use crate::{TestCase, cases};
 
 pub(crate) fn cases() -> Vec<TestCase> {
     let mut all = cases![
+        a_home_directory_is_named_however_it_is_spelled,
         mistakes_in_the_command_are_explained,
         mistakes_at_a_remote_host_are_explained,
         refusals_of_a_store_are_explained,
@@ -399,5 +400,16 @@ fn only_text_is_written_to_a_terminal() {
         let (ended, screen) = Terminal::run(&line, bucket.scene.tag()).finish();
         assert_eq!(ended, Some(code), "{screen}");
         assert!(screen.contains(expected), "{screen}");
+    }
+}
+
+fn a_home_directory_is_named_however_it_is_spelled() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.text("file", "x");
+    for home in ["", ".", "./", "~/"] {
+        let run = scene.haul_ssh("copy").arg("-n").arg(slash(source.path()));
+        let run = run.arg(scene.remote(home)).finish().expect_success();
+        assert!(run.err().contains("gets mode, owner and times of"), "{home}: {run}");
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         Need::Root, Need::Program("weed");
         a_copy_in_a_store_verifies,
     ]);
-    all.extend(cases![a_login_that_may_only_read_compares_metadata]);
+    all.extend(cases![a_login_that_may_only_read_compares_metadata, equal_entries_are_listed_with_v]);
     all
 }
 
@@ -254,4 +254,43 @@ fn a_login_that_may_only_read_compares_metadata() {
     let _ = verify().expect_success();
     fs::set_permissions(vault.join("a"), fs::Permissions::from_mode(0o600)).unwrap();
     assert!(verify().expect_code(1).out().starts_with("metadata a: mode "));
+}
+
+fn equal_entries_are_listed_with_v() {
+    for way in [Way::Local, Way::Push, Way::Pull] {
+        let scene = Scene::new();
+        let source = scene.tree("src");
+        for name in ["a", "dir/b", "c"] {
+            source.text(name, name);
+        }
+        let copy = scene.join("copy");
+        let _ = scene.copy(Way::Local, source.path(), &copy).finish().expect_success();
+        fs::write(copy.join("c"), "other").unwrap();
+        let verify = || scene.by(way, "verify", slash(source.path()), slash(&copy));
+        let equal = |run: &Finished| {
+            let lines =
+                events(run).into_iter().filter(|line| line["type"] == "entry" && line["action"] == "same");
+            lines.map(|line| line["path"].as_str().unwrap().to_owned()).collect::<BTreeSet<_>>()
+        };
+        let run = verify().finish().expect_code(3);
+        assert!(equal(&run).is_empty(), "{way:?}: {run}");
+        let run = verify().arg("-v").finish().expect_code(3);
+        let expected = [".", "a", "dir", "dir/b"].map(str::to_owned);
+        assert_eq!(equal(&run), BTreeSet::from(expected), "{way:?}: {run}");
+        assert_eq!(told(&run, "differs").len(), 1, "{way:?}: {run}");
+    }
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    for name in ["a", "b"] {
+        source.text(name, name);
+    }
+    let manifest = scene.join("list");
+    let run = scene.haul("hash").arg(slash(source.path())).finish().expect_success();
+    fs::write(&manifest, run.out()).unwrap();
+    fs::write(source.join("b"), "other").unwrap();
+    let verify = || scene.haul("verify").arg("--manifest").arg(&manifest).arg(slash(source.path()));
+    let run = verify().arg("-v").finish().expect_code(3);
+    assert!(run.out().lines().any(|line| line == "equal    a"), "{run}");
+    assert!(run.out().contains("differs  b: "), "{run}");
+    assert!(!verify().finish().expect_code(3).out().contains("equal"));
 }

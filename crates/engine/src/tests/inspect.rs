@@ -141,7 +141,7 @@ fn the_bytes_of_a_file_count_as_both_ends_hash_them() {
     let line = Ok(HashLine { path: path("f"), digest: digest(0) });
     let (events, mut lines, mut found) = (Events::default(), [line].into_iter(), |_| ());
     let cancel = Cancel::default();
-    let report = check_manifest(&mut lines, &first, Algorithm::Blake3, &mut found, &events, &cancel);
+    let report = check_manifest(&mut lines, &first, (Algorithm::Blake3, false), &mut found, &events, &cancel);
     assert_eq!((report.totals.found_bytes, report.totals.same_bytes), (1000, 1000));
     assert!(events.checked.lock().contains(&700), "{:?}", events.checked.lock());
 }
@@ -165,8 +165,14 @@ fn a_manifest_is_compared_line_by_line() {
     let (events, mut found) = (Events::default(), Vec::new());
     let mut take = |checked| found.push(checked);
     let mut lines = bad.chain(good).chain([line("a")]);
-    let report =
-        check_manifest(&mut lines, &destination, Algorithm::Blake3, &mut take, &events, &Cancel::default());
+    let report = check_manifest(
+        &mut lines,
+        &destination,
+        (Algorithm::Blake3, false),
+        &mut take,
+        &events,
+        &Cancel::default(),
+    );
     assert_eq!((report.totals.found, report.totals.same, report.corrupt), (306, 2, 2));
     assert_eq!(report.totals.failed, 302);
     assert_eq!(counted(&report.totals) + report.corrupt, report.totals.found);
