@@ -20,7 +20,8 @@ pub struct Slice {
     /// The number of the slice: it begins at `index` × [`crate::SLICE_LEN`].
     pub index: u32,
     /// The number of a part of [`crate::digest::PART_LEN`] bytes, if only that part is meant; large files only. At the
-    /// end of a run there are fewer slices than connections, and parts keep all connections busy.
+    /// end of a run there are fewer slices than connections, and parts keep all connections busy. The stream of a pipe
+    /// passes in parts: a program takes it in order, and a part on a slow connection delays it less than a slice.
     pub part: Option<u8>,
 }
 
@@ -64,11 +65,18 @@ impl Batch {
         Some((self.entries.get(slice.entry as usize)?, slice))
     }
 
-    /// The same slices of a stream that has ended with `len` bytes.
+    /// The same slices of a stream that has ended with `len` bytes. The only slice of a short stream has no parts, as its
+    /// proof is a root hash: the first part becomes the whole slice, and the others are behind the end.
     #[must_use]
     pub fn ended_at(&self, len: u64) -> Self {
         let ended = |entry: &Arc<Entry>| Arc::new(Entry { len, allocated: len, ..Entry::clone(entry) });
-        Self { entries: self.entries.iter().map(ended).collect(), ..self.clone() }
+        let mut batch = Self { entries: self.entries.iter().map(ended).collect(), ..self.clone() };
+        if len <= SLICE_LEN {
+            for slice in batch.slices.iter_mut().filter(|slice| slice.start() == 0) {
+                slice.part = None;
+            }
+        }
+        batch
     }
 
     /// The slices with their entries. A slice without an entry ends the iteration; decoders refuse such a batch.

@@ -145,7 +145,7 @@ pub fn batch(batch: &Batch) -> std::result::Result<(), FrameError> {
         if entry.len > MAX_FILE_LEN && !entry.is_growing() {
             return Err(FrameError::Rule("a slice of a file that is too long"));
         }
-        let has_parts = entry.len > SLICE_LEN && batch.slices.len() == 1 && !entry.is_stream();
+        let has_parts = entry.len > SLICE_LEN && batch.slices.len() == 1;
         if slice.part.is_some_and(|part| !has_parts || part >= part_count(entry.len, slice.index)) {
             return Err(FrameError::Rule("a part that the slice does not have"));
         }

@@ -1,7 +1,7 @@
 //! The standard input of a program, as a sink of one stream.
 //!
-//! Slices arrive in any order; the sink writes them in the order of the stream. It answers a slice when the program
-//! has taken it, so a caller that limits the slices in flight limits the slices that the sink holds. The program sees
+//! Slices and parts of slices arrive in any order; the sink writes them in the order of the stream. It answers one when
+//! the program has taken it, so a caller that limits those in flight limits those that the sink holds. The program sees
 //! the end of its input only when the caller has compared the digest of the whole stream and calls [`Sink::finish`].
 //! In any other case the sink kills it.
 
@@ -14,12 +14,13 @@ use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Duration;
 
-use haul_core::digest::slice_count;
+use haul_core::digest::{merge, slice_count};
 use haul_core::entry::GROWING;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
     Answer, BatchData, Buffer, ChainingValue, Changes, Digest, Error, ErrorKind, Extent, FileTree,
-    FinishReport, HardLink, Offer, Outcome, Program, RelPath, Result, Said, Side, Sink, SinkCaps, WriteDone,
+    FinishReport, HardLink, Offer, Outcome, Program, RelPath, Result, SLICE_LEN, Said, Side, Sink, SinkCaps,
+    Slice, WriteDone,
 };
 
 use haul_streams::put::not_started;
@@ -33,6 +34,9 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// How long a caller waits for the exit of a program that says nothing more.
 const MOMENT: Duration = Duration::from_millis(250);
+
+/// How many parts that were taken leave their memory to others.
+const SPARE: usize = 32;
 
 /// The standard input of a program. Dropping it before [`Sink::finish`] kills the program.
 pub struct ProgramSink {
@@ -48,10 +52,15 @@ struct SharedProgramSink {
 }
 
 struct ProgramSinkState {
-    /// The slice that the program gets next.
-    next: u32,
-    held: BTreeMap<u32, WaitingSlice>,
+    /// The offset in the stream of what the program gets next.
+    next: u64,
+    /// What waits for bytes before it, by its offset.
+    held: BTreeMap<u64, WaitingSlice>,
     tree: FileTree,
+    /// Memory of parts that the program has taken, for the next ones.
+    spare: Vec<Vec<u8>>,
+    /// The proofs of the first parts of the slice that the program gets now.
+    parts: Vec<ChainingValue>,
     /// The length, once the last slice has come.
     len: Option<u64>,
     /// The digest, once the program has taken all.
@@ -67,11 +76,28 @@ struct ProgramSinkState {
     finished: bool,
 }
 
-/// A slice that waits for those before it.
+/// A slice or a part that waits for those before it.
 struct WaitingSlice {
-    content: Buffer,
+    slice: Slice,
+    content: HeldContent,
     value: ChainingValue,
     done: Vec<WriteDone>,
+}
+
+/// The content of a slice or a part that waits.
+enum HeldContent {
+    Whole(Buffer),
+    /// A buffer has room for a whole slice, so a part that may wait for long is copied out of it.
+    Part(Vec<u8>),
+}
+
+impl HeldContent {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Whole(content) => content.bytes(),
+            Self::Part(content) => content,
+        }
+    }
 }
 
 impl ProgramSink {
@@ -97,6 +123,8 @@ impl ProgramSink {
             next: 0,
             held: BTreeMap::new(),
             tree: FileTree::new(GROWING),
+            spare: Vec::new(),
+            parts: Vec::new(),
             len: None,
             digest: None,
             failure: None,
@@ -195,8 +223,12 @@ impl SharedProgramSink {
                 held.done.into_iter().for_each(|done| done(vec![Err(error.clone())]));
                 return;
             }
-            drop(held.content);
-            let (outcome, again) = self.taken(held.value);
+            let len = held.content.bytes().len() as u64;
+            let spare = match held.content {
+                HeldContent::Part(memory) => Some(memory),
+                HeldContent::Whole(_) => None,
+            };
+            let (outcome, again) = self.taken(held.slice, len, held.value, spare);
             held.done.into_iter().chain(again).for_each(|done| done(vec![Ok(outcome)]));
         }
     }
@@ -217,22 +249,41 @@ impl SharedProgramSink {
         }
     }
 
-    /// The program has taken the next slice. Returns who sent it again meanwhile, too.
-    fn taken(&self, value: ChainingValue) -> (Outcome, Vec<WriteDone>) {
+    /// The program has taken the next slice or part. Returns who sent it again meanwhile, too.
+    fn taken(
+        &self,
+        slice: Slice,
+        len: u64,
+        value: ChainingValue,
+        spare: Option<Vec<u8>>,
+    ) -> (Outcome, Vec<WriteDone>) {
         let mut state = self.state.lock();
-        let index = state.next;
-        state.next += 1;
-        let len = state.len.filter(|len| slice_count(*len) == state.next);
-        if let Some(len) = len {
+        if state.spare.len() < SPARE {
+            state.spare.extend(spare);
+        }
+        let start = state.next;
+        state.next += len;
+        let ended = state.len.filter(|len| *len == state.next);
+        if let Some(len) = ended {
             state.tree.end_at(len);
-            if index == 0 {
+            if slice_count(len) == 1 {
                 state.tree = FileTree::new(len);
             }
         }
-        state.tree.set(index, value);
-        state.digest = len.and_then(|_| state.tree.digest());
-        let outcome = if len.is_some() { Outcome::Committed(state.digest) } else { Outcome::Stored };
-        (outcome, state.held.remove(&index).map(|held| held.done).unwrap_or_default())
+        if slice.part.is_none() {
+            state.tree.set(slice.index, value);
+        } else {
+            state.parts.push(value);
+            if ended.is_some() || state.next.is_multiple_of(SLICE_LEN) {
+                let parts = std::mem::take(&mut state.parts);
+                if let Some(value) = merge(&parts) {
+                    state.tree.set(slice.index, value);
+                }
+            }
+        }
+        state.digest = ended.and_then(|_| state.tree.digest());
+        let outcome = if ended.is_some() { Outcome::Committed(state.digest) } else { Outcome::Stored };
+        (outcome, state.held.remove(&start).map(|held| held.done).unwrap_or_default())
     }
 
     /// Why the program takes nothing more.
@@ -252,15 +303,15 @@ impl SharedProgramSink {
         self.error(ErrorKind::Io, "run", cause)
     }
 
-    /// Checks a slice that has arrived: its number, the length of the stream if it is the last one, its content.
-    fn check(&self, data: &BatchData) -> Result<(u32, Option<u64>, ChainingValue)> {
+    /// Checks what has arrived: its number, the length of the stream if it is of the last slice, its content.
+    fn check(&self, data: &BatchData) -> Result<(Slice, Option<u64>, ChainingValue)> {
         let (Some((entry, slice)), [read]) = (data.batch.get(0), data.slices.as_slice()) else {
             return Err(self.error(ErrorKind::Protocol, "write to", "it takes one slice at a time"));
         };
         let read = read.as_ref().map_err(Error::clone)?;
         let end = (!entry.is_growing()).then_some(entry.len);
         let is_last = end.is_none_or(|len| slice.index + 1 == slice_count(len));
-        if !entry.is_stream() || !is_last || slice.part.is_some() {
+        if !entry.is_stream() || !is_last {
             return Err(self.error(ErrorKind::Protocol, "write to", "it takes slices of one stream"));
         }
         let len = slice.len_in(entry.len);
@@ -271,26 +322,36 @@ impl SharedProgramSink {
             let cause = format!("slice {} did not arrive as it was read", slice.index);
             return Err(self.error(ErrorKind::Corrupt, "verify", cause));
         }
-        Ok((slice.index, end, read.value))
+        Ok((slice, end, read.value))
     }
 
-    /// Takes a slice, or answers one that the program has.
+    fn hold(&self, content: Buffer, slice: Slice) -> HeldContent {
+        if slice.part.is_none() {
+            return HeldContent::Whole(content);
+        }
+        let mut memory = self.state.lock().spare.pop().unwrap_or_default();
+        memory.clear();
+        memory.extend_from_slice(content.bytes());
+        HeldContent::Part(memory)
+    }
+
+    /// Takes a slice or a part, or answers one that the program has.
     fn accept(&self, data: BatchData, done: WriteDone) {
-        let checked = self.check(&data);
+        let checked = self.check(&data).map(|(slice, end, value)| {
+            let after = slice.start() + data.content.bytes().len() as u64;
+            let content = self.hold(data.content, slice);
+            (after, end, WaitingSlice { slice, content, value, done: Vec::new() })
+        });
         let mut state = self.state.lock();
         let answer = match (checked, &state.failure) {
             (_, Some(failure)) => Err(failure.clone()),
             (Err(error), None) => Err(error),
-            (Ok((index, ..)), None) if index < state.next => {
-                let is_last = state.len.is_some_and(|len| index + 1 == slice_count(len));
-                Ok(if is_last { Outcome::Committed(state.digest) } else { Outcome::Stored })
+            (Ok((after, _, held)), None) if held.slice.start() < state.next || state.digest.is_some() => {
+                Ok(if state.len == Some(after) { Outcome::Committed(state.digest) } else { Outcome::Stored })
             }
-            (Ok((index, end, value)), None) => {
-                if let Some(len) = end {
-                    state.len = Some(len);
-                }
-                let new = || WaitingSlice { content: data.content, value, done: Vec::new() };
-                state.held.entry(index).or_insert_with(new).done.push(done);
+            (Ok((_, end, held)), None) => {
+                state.len = end.or(state.len);
+                state.held.entry(held.slice.start()).or_insert(held).done.push(done);
                 drop(state);
                 self.changed.notify_all();
                 return;

@@ -4,20 +4,21 @@
 //! one: after a lost connection, the reader asks for a slice again. The source holds the newest slice back until it
 //! knows whether it is the last one, and the last one until the program has succeeded.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use haul_core::digest::{SliceHasher, slice_count};
+use haul_core::digest::{SliceHasher, merge, part_count, slice_count};
 use haul_core::entry::GROWING;
 use haul_core::source::ScanVisit;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
-    Batch, BatchData, Buffer, BufferPool, Digest, Entry, Error, ErrorKind, Extent, FileTree, Program,
-    RelPath, Result, SLICE_LEN, Said, ScanBatch, ScanOptions, Side, SliceData, Source, SourceCaps,
+    Batch, BatchData, Buffer, BufferPool, ChainingValue, Digest, Entry, Error, ErrorKind, Extent, FileTree,
+    Program, RelPath, Result, SLICE_LEN, Said, ScanBatch, ScanOptions, Side, Slice, SliceData, Source,
+    SourceCaps,
 };
 use haul_streams::put::Input;
 
@@ -57,6 +58,27 @@ struct ProgramSourceState {
     /// The length of the stream, once it is complete, or why there is none.
     end: Option<Result<u64>>,
     tree: FileTree,
+    /// The proofs of the parts that were read of slices, until each slice has all.
+    parts: BTreeMap<u32, BTreeMap<u8, ChainingValue>>,
+}
+
+impl ProgramSourceState {
+    /// Notes the proof of a slice or of a part. `len` is that of the stream, as far as it is known.
+    fn note(&mut self, slice: Slice, len: u64, value: ChainingValue) {
+        let Some(part) = slice.part else { return self.tree.set(slice.index, value) };
+        if self.tree.has(slice.index) {
+            return;
+        }
+        let parts = self.parts.entry(slice.index).or_default();
+        parts.insert(part, value);
+        if parts.len() == usize::from(part_count(len, slice.index)) {
+            let values: Vec<ChainingValue> = parts.values().copied().collect();
+            self.parts.remove(&slice.index);
+            if let Some(value) = merge(&values) {
+                self.tree.set(slice.index, value);
+            }
+        }
+    }
 }
 
 impl ProgramSource {
@@ -83,7 +105,8 @@ impl ProgramSource {
         };
         let input = Input::run(command, &name, Arc::clone(&cancel))?;
         let tree = FileTree::new(GROWING);
-        let state = ProgramSourceState { kept: VecDeque::new(), first: 0, asked: 0, end: None, tree };
+        let (kept, parts) = (VecDeque::new(), BTreeMap::new());
+        let state = ProgramSourceState { kept, first: 0, asked: 0, end: None, tree, parts };
         let pool = pool.clone();
         let (state, changed) = (Mutex::new(state), Condvar::new());
         let shared = Arc::new(SharedProgramSource { name, window, pool, cancel, heard, state, changed });
@@ -229,29 +252,33 @@ impl Source for ProgramSource {
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
         let shared = &*self.shared;
         let slice = match (batch.get(0), batch.slices.len()) {
-            (Some((entry, slice)), 1) if entry.is_growing() && slice.part.is_none() => slice,
+            (Some((entry, slice)), 1) if entry.is_growing() => slice,
             _ => return Err(shared.failed("it is a stream, which is read slice by slice")),
         };
         let (found, ended) = shared.slice(slice.index)?;
         let batch = ended.map_or_else(|| Arc::clone(batch), |len| Arc::new(batch.ended_at(len)));
-        let Some(found) = found else {
-            let behind = SliceData { extents: Vec::new(), value: haul_core::ChainingValue::default() };
+        let len = ended.unwrap_or(GROWING);
+        let slice = batch.slices[0];
+        let start = usize::try_from(slice.start() % SLICE_LEN).unwrap_or(usize::MAX);
+        let bytes = found.as_deref().and_then(|kept| kept.bytes().get(start..)).unwrap_or_default();
+        let bytes = &bytes[..bytes.len().min(usize::try_from(slice.len_in(len)).unwrap_or(usize::MAX))];
+        if bytes.is_empty() && len != 0 || found.is_none() {
+            let behind = SliceData { extents: Vec::new(), value: ChainingValue::default() };
             return Ok(BatchData {
                 batch,
                 slices: vec![Ok(behind)],
                 content: Buffer::default(),
                 at_hand: true,
             });
-        };
-        let bytes = found.bytes();
+        }
         let mut content = shared.pool.take();
         if let Some(space) = content.grow(bytes.len()) {
             space.copy_from_slice(bytes);
         }
-        let mut hasher = SliceHasher::new(ended.unwrap_or(GROWING), slice.start());
+        let mut hasher = SliceHasher::new(len, slice.start());
         hasher.update(bytes);
         let value = hasher.finish();
-        shared.state.lock().tree.set(slice.index, value);
+        shared.state.lock().note(slice, len, value);
         let extents = (!bytes.is_empty()).then(|| Extent::data(0, bytes.len() as u32)).into_iter().collect();
         Ok(BatchData { batch, slices: vec![Ok(SliceData { extents, value })], content, at_hand: true })
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use haul_core::digest::SliceHasher;
+use haul_core::digest::{PART_LEN, SliceHasher};
 use haul_core::entry::GROWING;
 use haul_core::{
     Batch, BatchData, Buffer, BufferPool, ChainingValue, Digest, Entry, ErrorKind, Extent, Outcome, Program,
@@ -71,6 +71,47 @@ fn a_stream_has_the_slices_length_and_digest_of_its_bytes() {
         let digest = source.digest(&[RelPath::root()]).unwrap().pop().unwrap();
         assert_eq!(digest.unwrap(), Digest::of(&all), "{len}");
     }
+}
+
+#[test]
+fn parts_have_the_bytes_and_the_digest_of_their_stream_too() {
+    let scratch = Scratch::new();
+    let (slice, part) = (SLICE_LEN as usize, PART_LEN as usize);
+    for len in
+        [0, 5, part, slice, slice + 1, slice + part, 2 * slice - 1, 2 * slice, 2 * slice + 3 * part + 7]
+    {
+        let all = bytes(len);
+        fs::write(scratch.join("file"), &all).unwrap();
+        let (source, got) =
+            (source(&format!("cat {}", scratch.join("file").display()), 4), scratch.join("got"));
+        let sink = sink(&format!("cat > {}", got.display()));
+        let (sender, receiver) = channel();
+        // The last part comes first, and one comes twice.
+        for at in (0..13).rev().chain([1]) {
+            let asked = Batch { slices: vec![part_at(at)], ..Batch::clone(&batch(0, GROWING)) };
+            let data = source.read(&Arc::new(asked)).unwrap();
+            let (entry, sent) = (Arc::clone(&data.batch.entries[0]), data.batch.slices[0]);
+            assert_eq!(sent.part.is_none(), at == 0 && len <= slice, "{len} {at}");
+            if at > 0 && data.content.bytes().is_empty() {
+                assert!(entry.len == len as u64 && (len <= slice || at as usize * part >= len), "{len} {at}");
+                continue;
+            }
+            let sender = sender.clone();
+            let data = BatchData { at_hand: false, ..data };
+            sink.write(data, Box::new(move |outcomes| sender.send(outcomes).unwrap()));
+        }
+        drop(sender);
+        let outcomes: Vec<Outcome> = receiver.iter().flatten().map(|outcome| outcome.unwrap()).collect();
+        let digest = Some(Digest::of(&all));
+        assert!(outcomes.contains(&Outcome::Committed(digest)), "{len}: {outcomes:?}");
+        assert_eq!(source.digest(&[RelPath::root()]).unwrap().pop().unwrap().ok(), digest, "{len}");
+        let _ = sink.finish().unwrap();
+        assert!(fs::read(&got).unwrap() == all, "{len}");
+    }
+}
+
+fn part_at(at: u32) -> Slice {
+    Slice { part: Some((at % 4) as u8), ..Slice::whole(0, at / 4) }
 }
 
 #[test]

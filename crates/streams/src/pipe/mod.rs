@@ -1,4 +1,4 @@
-//! A stream from the program that writes it to the program that reads it, slice by slice over all connections.
+//! A stream from the program that writes it to the program that reads it, in parts of slices over all connections.
 //!
 //! Either program may be here or on a host: one is a source whose stream grows, the other a sink that takes its slices
 //! in order. At most a window of slices is on its way. A slice is kept at the source until the other program has taken
@@ -6,9 +6,9 @@
 //! have the same digest and the program that writes has succeeded.
 
 mod listener;
+mod parts;
 mod run;
 mod settings;
-mod slices;
 
 pub use listener::Listeners;
 pub use run::pipe;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use haul_core::{Error, ErrorKind, RelPath, Result, Side};
 
 use super::listener::Listeners;
+use super::parts::PipeParts;
 use super::settings::{Pipe, PipeSettings, PipeStatus, Piped};
-use super::slices::PipeSlices;
 
 /// How often cancellation is checked.
 const LOOK: Duration = Duration::from_millis(50);
@@ -25,12 +25,12 @@ pub fn pipe(
     listeners: &Listeners,
     cancel: &AtomicBool,
 ) -> Result<Piped> {
-    let slices = PipeSlices::new(&pipe.source, &pipe.sink, settings, status);
+    let parts = PipeParts::new(&pipe.source, &pipe.sink, settings, status);
     let over = AtomicBool::new(false);
     let moved = thread::scope(|scope| {
         let watching =
-            haul_threads::spawn(scope, "cancel", || watch(pipe, &slices, listeners, (&over, cancel)));
-        let moved = watching.and_then(|_| run(scope, pipe, &slices, settings));
+            haul_threads::spawn(scope, "cancel", || watch(pipe, &parts, listeners, (&over, cancel)));
+        let moved = watching.and_then(|_| run(scope, pipe, &parts, settings));
         over.store(true, Ordering::Relaxed);
         moved
     });
@@ -40,17 +40,17 @@ pub fn pipe(
     moved
 }
 
-/// Moves all slices, compares the digests and ends the program that reads.
+/// Moves all parts, compares the digests and ends the program that reads.
 fn run<'scope>(
     scope: &'scope Scope<'scope, '_>,
     pipe: &Pipe,
-    slices: &Arc<PipeSlices>,
+    parts: &Arc<PipeParts>,
     settings: PipeSettings,
 ) -> Result<Piped> {
     let mut threads = Vec::new();
     for number in 0..settings.threads {
-        let own = Arc::clone(slices);
-        match haul_threads::spawn(scope, "slice", move || own.work()) {
+        let own = Arc::clone(parts);
+        match haul_threads::spawn(scope, "part", move || own.work()) {
             Ok(thread) => threads.push(thread),
             // The threads that could be started suffice.
             Err(_) if number > 0 => break,
@@ -59,10 +59,10 @@ fn run<'scope>(
     }
     for thread in threads {
         if let Err(error) = haul_threads::join(thread) {
-            slices.fail(error);
+            parts.fail(error);
         }
     }
-    let (len, found) = slices.end()?;
+    let (len, found) = parts.end()?;
     let root = [RelPath::root()];
     let lost = || Error::new(ErrorKind::Protocol, Side::Source, "hash", "it has no digest");
     let digest = pipe.source.digest(&root)?.pop().transpose()?.ok_or_else(lost)?;
@@ -75,21 +75,16 @@ fn run<'scope>(
 }
 
 /// Ends both programs as soon as the run is cancelled or the stream has failed, so that nobody waits for them.
-fn watch(
-    pipe: &Pipe,
-    slices: &PipeSlices,
-    listeners: &Listeners,
-    (over, cancel): (&AtomicBool, &AtomicBool),
-) {
+fn watch(pipe: &Pipe, parts: &PipeParts, listeners: &Listeners, (over, cancel): (&AtomicBool, &AtomicBool)) {
     while !over.load(Ordering::Relaxed) {
         if let Some(error) = listeners.failure() {
-            slices.fail(error);
+            parts.fail(error);
         }
         if cancel.load(Ordering::Relaxed) {
             let error = Error::new(ErrorKind::Cancelled, Side::Local, "pipe the stream", "interrupted");
-            slices.fail(error);
+            parts.fail(error);
         }
-        if slices.has_failed() {
+        if parts.has_failed() {
             return end(pipe);
         }
         thread::sleep(LOOK);

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use haul_core::{Digest, Sink, Source};
+use haul_core::digest::PART_LEN;
+use haul_core::{Digest, SLICE_LEN, Sink, Source};
 
 /// Both ends of a pipe.
 pub struct Pipe {
@@ -35,6 +36,11 @@ impl PipeSettings {
         let window = (buffers / 2).saturating_sub(2).clamp(1, 256);
         let threads = if waits { window.min(32) } else { (buffers / 4).clamp(1, 16) };
         Self { window: u32::try_from(window).unwrap_or(1), threads, waits, allow_empty }
+    }
+
+    /// How many parts of slices may be on their way, so that the first and the last of them are within the window.
+    pub(super) fn parts(&self) -> u64 {
+        (u64::from(self.window.max(1)) - 1) * (SLICE_LEN / PART_LEN) + 1
     }
 }
 

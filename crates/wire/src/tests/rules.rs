@@ -90,7 +90,12 @@ fn a_stream_grows_in_whole_slices() {
     assert!(end(&asked, 5, None) && end(&asked, 5, Some(3 * haul_core::SLICE_LEN + 5)));
     assert!(!end(&asked, 5, Some(3 * haul_core::SLICE_LEN + 4)), "content behind the end");
     assert!(!end(&asked, 5, Some(GROWING)) && !end(&batch(), 5, Some(5)));
-    refused(&write(of(growing(), Slice { part: Some(0), ..slice }), data(5)), 5);
+    let part = |part| of(growing(), Slice { part: Some(part), ..slice });
+    assert!(end(&part(1), 1 << 20, None), "a stream passes in parts");
+    assert!(end(&part(1), 5, Some(3 * haul_core::SLICE_LEN + (1 << 20) + 5)));
+    assert!(!end(&part(1), 6, Some(3 * haul_core::SLICE_LEN + (1 << 20) + 5)), "content behind the end");
+    assert!(end(&part(1), 0, Some(7)) && !end(&part(1), 1, Some(7)), "a short stream has no second part");
+    refused(&write(part(4), data(5)), 5);
     refused(&write(of(growing(), slice), data(u32::MAX)), u32::MAX as usize);
     refused(&write(of(growing(), Slice::whole(0, u32::MAX)), data(5)), 5);
     let made_up = haul_core::Entry::new(name.clone(), EntryKind::File, GROWING);

@@ -108,6 +108,10 @@ impl LocalSink {
     fn take(&self, job: &SliceWrite<'_>, arrival: BatchArrival) -> Result<TakenState> {
         let SliceWrite { entry, slice, data, content, .. } = *job;
         self.check(entry)?;
+        if entry.is_stream() && slice.part.is_some() {
+            let cause = "only a program takes a stream in parts";
+            return Err(self.root().fault(ErrorKind::Protocol, "write", &entry.path, cause));
+        }
         if !arrival.at_hand && !data.proves(entry, slice, content) {
             let cause = format!("slice {} did not arrive as it was sent", slice.index);
             return Err(self.root().fault(ErrorKind::Corrupt, "verify", &entry.path, &cause));
