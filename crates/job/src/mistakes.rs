@@ -101,21 +101,45 @@ fn home(at: &Location) -> Option<&[u8]> {
     (is_home && parts.next().is_none()).then_some(first)
 }
 
-/// An error of the destination, with its host, and with the way to more rights there.
+/// An error of the destination, with its host, and with the way out if it takes no entry.
 #[must_use]
 pub fn at_host(error: Error, destination: &Location) -> Error {
-    let (Location::Ssh { host, .. } | Location::Sftp { host, .. }) = destination else { return error };
-    let concerns = error.side() == Side::Destination && error.subject().starts_with(b"/");
-    if !concerns {
+    if error.side() != Side::Destination {
         return error;
     }
-    let subject = [host.to_string().as_bytes(), b":", error.subject()].concat();
-    let error = error.on(subject);
-    let needs_rights = error.kind() == ErrorKind::PermissionDenied && error.hint().is_none();
-    if needs_rights && matches!(destination, Location::Ssh { .. }) {
-        return error.with_hint("to write there as root, use --remote-haul 'sudo haul'");
+    let is_there = matches!(destination, Location::Ssh { .. } | Location::Sftp { .. });
+    let error = if is_there && error.subject().starts_with(b"/") {
+        let subject = with_path(destination, error.subject().to_vec()).to_string();
+        error.on(subject)
+    } else {
+        error
+    };
+    match way_out(&error, destination) {
+        Some(hint) if error.hint().is_none() => error.with_hint(hint),
+        _ => error,
     }
-    error
+}
+
+/// What a user can do if the destination refuses to be written.
+fn way_out(error: &Error, destination: &Location) -> Option<&'static str> {
+    // Over a connection, an error has no number.
+    if error.cause() == "Read-only file system" {
+        return Some("choose a directory on another file system, or mount this one for writing");
+    }
+    if error.kind() != ErrorKind::PermissionDenied {
+        return None;
+    }
+    match destination {
+        Location::Ssh { .. } => Some("to write there as root, use --remote-haul 'sudo haul'"),
+        Location::Sftp { .. } => {
+            Some("log in as a user who may write there (sftp://USER@HOST/PATH), or choose another directory")
+        }
+        Location::Local(_) => Some(
+            "run haul as a user who may write there, such as the owner of the directory, or with sudo; or choose \
+             another directory",
+        ),
+        Location::Smb { .. } | Location::Object(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -183,6 +207,15 @@ mod tests {
         let there = at_host(error.clone(), &at("h:/x"));
         assert_eq!(there.to_string(), "failed to write to `h:/x` (destination): no");
         assert!(there.hint().is_some());
-        assert_eq!(at_host(error.clone(), &at("/x")), error);
+        let there = at_host(error.clone(), &at("sftp://u@h:22/x"));
+        assert_eq!(there.to_string(), "failed to write to `sftp://u@h:22/x` (destination): no");
+        assert!(there.hint().unwrap_or_default().contains("sftp://USER@HOST"));
+        let here = at_host(error.clone(), &at("/x"));
+        assert!(here == error.clone().with_hint(here.hint().unwrap_or_default()));
+        assert!(here.hint().unwrap_or_default().contains("sudo"));
+        let own = error.clone().with_hint("other");
+        assert_eq!(at_host(own.clone(), &at("/x")), own);
+        let source = error.with_side(Side::Source);
+        assert_eq!(at_host(source.clone(), &at("h:/x")), source);
     }
 }

@@ -7,8 +7,9 @@
 //! * `pool`, `session`: the connections to one server;
 //! * `tree`, `meta`: names and metadata at the server;
 //! * `listing`, `walk`, `open_files`, `read`, `source`: reading;
-//! * `compare`, `large_file`, `state`, `small`, `large`, `offer`, `remove`, `sink`: which content the sink needs, how
-//!   it stages and checks files and renames them into place, and how it removes entries.
+//! * `compare`, `large_file`, `state`, `small`, `large`, `unwritable`, `offer`, `remove`, `sink`: which content the
+//!   sink needs, whether it takes any, how it stages and checks files and renames them into place, and how it removes
+//!   entries.
 //!
 //! A server answers requests in their order, so haul pipelines them: requests that depend on no answer are sent
 //! without waiting, and cost one round trip together, however many files they are about. A batch of small files takes
@@ -45,6 +46,7 @@ mod source;
 mod state;
 mod stream;
 mod tree;
+mod unwritable;
 mod walk;
 
 pub use session::{Limits, Sftp};

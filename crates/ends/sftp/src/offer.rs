@@ -17,7 +17,7 @@ use super::read::hashers;
 use super::reply::{Fault, unless_lost};
 use super::state::SftpSink;
 use super::tree::is_dir;
-use super::{kept, large};
+use super::{kept, large, unwritable};
 use haul_core::staging::is_staging_name;
 use haul_ends::hashed::HashedBytes;
 use haul_ends::offers;
@@ -70,7 +70,11 @@ pub(super) fn answer(sink: &SftpSink, offers: &[Offer]) -> Result<Vec<Result<Ans
         make(sink, &mut cases, &looked.lacking)?;
     }
     need(sink, &mut cases)?;
-    Ok(offers::answers(cases, sink.tree.side))
+    let answers = offers::answers(cases, sink.tree.side);
+    if sink.options.dry_run {
+        return Ok(answers);
+    }
+    unwritable::refused(sink, offers, &answers)?.map_or(Ok(answers), Err)
 }
 
 /// How the entry at the place of `entry` differs from it.

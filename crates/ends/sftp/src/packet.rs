@@ -37,6 +37,9 @@ pub(super) const BAD_MESSAGE: u32 = 5;
 /// Status: the server does not support this.
 pub(super) const OP_UNSUPPORTED: u32 = 8;
 
+/// Flag of a file system in the answer to `statvfs@openssh.com`: read-only.
+pub(super) const READ_ONLY: u64 = 1;
+
 /// The longest handle (draft, section 3).
 const MOST_HANDLE: usize = 256;
 /// The most bytes to keep of a server's message.

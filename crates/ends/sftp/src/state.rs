@@ -18,7 +18,7 @@ use super::meta::{self, MetaChange, Wish};
 use super::packet::{self, Attrs, SftpRequest};
 use super::pipeline::Pipeline;
 use super::reply::{Fault, unless_lost};
-use super::tree::{Tree, is_dir};
+use super::tree::{Tree, is_dir, read_only};
 
 /// A disk with less free space than this counts as full when a write fails.
 const FULL: u64 = 1024 * 1024;
@@ -36,6 +36,8 @@ pub(super) struct SftpSink {
     pub(super) made: MadeDirs,
     pub(super) cleared: ClearedPaths,
     pub(super) large_files: LargeFiles,
+    /// Whether the destination takes entries, and why not; examined when the first one is to be made in the root.
+    pub(super) writability: Mutex<Option<Option<Error>>>,
     names: StagedNames,
     staged: Mutex<Staging>,
 }
@@ -88,6 +90,7 @@ impl SftpSink {
             made: MadeDirs::default(),
             cleared: ClearedPaths::default(),
             large_files: LargeFiles::default(),
+            writability: Mutex::default(),
             names: StagedNames::default(),
             staged: Mutex::default(),
         }
@@ -166,13 +169,17 @@ impl SftpSink {
         Ok(changed)
     }
 
-    /// The error of a write. SFTP has no status for a full disk, so this asks for the free space.
+    /// The error of a write. SFTP has no status for a full or a read-only disk, so this asks for the file system.
     pub(super) fn write_error(&self, conn: &Conn, operation: &str, entry: &Entry, fault: Fault) -> Error {
+        let is_unclear = matches!(fault, Fault::Status(packet::FAILURE, _));
+        let Some(room) = is_unclear.then(|| self.tree.room(conn)).flatten() else {
+            return self.tree.error(operation, &entry.path, fault);
+        };
+        if room.read_only {
+            return read_only(self.tree.side, operation, &self.tree.remote(&entry.path));
+        }
         // Other processes may have freed some space meanwhile.
-        let wanted = entry.len.clamp(FULL, SLICE_LEN);
-        let full = matches!(fault, Fault::Status(packet::FAILURE, _))
-            && self.tree.room(conn).is_some_and(|(bytes, files)| bytes < wanted || files == 0);
-        if full {
+        if room.bytes < entry.len.clamp(FULL, SLICE_LEN) || room.files == 0 {
             let cause = "No space left on device";
             return self.tree.fault(ErrorKind::NoSpace, operation, &entry.path, cause);
         }

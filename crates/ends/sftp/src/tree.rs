@@ -321,17 +321,47 @@ impl Tree {
         Ok(())
     }
 
-    /// The free space of the destination: bytes and inodes. `None` if the server does not report it.
-    pub(super) fn room(&self, conn: &Conn) -> Option<(u64, u64)> {
+    /// The directory that holds the root.
+    pub(super) fn dir(&self) -> &[u8] {
+        &self.dir
+    }
+
+    /// The file system of the destination. `None` if the server does not report it.
+    pub(super) fn room(&self, conn: &Conn) -> Option<Room> {
+        // The root may be a file system of its own, or not exist yet.
+        self.room_at(conn, &self.remote(&RelPath::root())).or_else(|| self.room_at(conn, &self.dir))
+    }
+
+    /// The file system at a path. `None` if the server does not report it.
+    pub(super) fn room_at(&self, conn: &Conn, path: &[u8]) -> Option<Room> {
         if !conn.server.statvfs {
             return None;
         }
-        let reported = ask_one(conn, &SftpRequest::Statvfs { path: &self.dir }).extended().ok()?;
-        // f_bsize, f_frsize, f_blocks, f_bfree, f_bavail, f_files, f_ffree, f_favail …
+        let reported = ask_one(conn, &SftpRequest::Statvfs { path }).extended().ok()?;
+        // f_bsize, f_frsize, f_blocks, f_bfree, f_bavail, f_files, f_ffree, f_favail, f_fsid, f_flag, f_namemax
         let [_, unit, _, _, free, files, _, free_files] = packet::decode_numbers::<8>(&reported).ok()?;
-        // File systems that allocate inodes on demand report that they have none.
-        Some((free.saturating_mul(unit), if files == 0 { u64::MAX } else { free_files }))
+        let flags = packet::decode_numbers::<10>(&reported).map_or(0, |numbers| numbers[9]);
+        Some(Room {
+            bytes: free.saturating_mul(unit),
+            // File systems that allocate inodes on demand report that they have none.
+            files: if files == 0 { u64::MAX } else { free_files },
+            read_only: flags & packet::READ_ONLY != 0,
+        })
     }
+}
+
+/// The free space of a file system.
+pub(super) struct Room {
+    pub(super) bytes: u64,
+    /// Files that can be created.
+    pub(super) files: u64,
+    /// Whether it is mounted read-only.
+    pub(super) read_only: bool,
+}
+
+/// The error of a read-only file system, which a server reports as a plain failure.
+pub(super) fn read_only(side: Side, operation: &str, path: &[u8]) -> Error {
+    Error::new(ErrorKind::Io, side, operation, "Read-only file system").on(path)
 }
 
 /// The error of the server or of the connection.
