@@ -44,6 +44,8 @@ pub struct StoreSettings {
     pub family: Option<IpFamily>,
     /// A command fails if no request to or from a store has made progress for so long.
     pub timeout: Duration,
+    /// The option that sets it, for hints; empty if none does.
+    pub timeout_option: &'static str,
 }
 
 impl StoreSettings {

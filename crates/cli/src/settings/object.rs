@@ -71,7 +71,7 @@ pub(crate) fn store_settings(
     given: &GivenArgs,
     place: &ObjectPlace,
 ) -> StoreSettings {
-    let shared = StoreSettings { family, ..reached(&args.address, args.timeout) };
+    let shared = StoreSettings { family, ..reached(&args.address, args.timeout, "--timeout") };
     let number = usize::from(place.store.settings);
     match number.checked_sub(1).and_then(|at| other_stores(given).get(at).copied()) {
         Some(own) => with_own(&shared, own),
@@ -98,15 +98,16 @@ fn with_own(shared: &StoreSettings, own: &StoreOptions) -> StoreSettings {
         insecure_http: own.insecure_http.unwrap_or(shared.insecure_http),
         family: shared.family,
         timeout: shared.timeout,
+        timeout_option: shared.timeout_option,
     }
 }
 
 /// Store settings of commands that also take hosts.
 pub(crate) fn store_end_settings(args: &StoreEndArgs) -> StoreSettings {
-    reached(&args.address, args.store_timeout)
+    reached(&args.address, args.store_timeout, "--store-timeout")
 }
 
-fn reached(address: &AddressArgs, timeout: u32) -> StoreSettings {
+fn reached(address: &AddressArgs, timeout: u32, timeout_option: &'static str) -> StoreSettings {
     StoreSettings {
         endpoint: address.endpoint.clone(),
         region: address.region.clone(),
@@ -117,6 +118,7 @@ fn reached(address: &AddressArgs, timeout: u32) -> StoreSettings {
         insecure_http: address.insecure_http,
         family: None,
         timeout: Duration::from_secs(timeout.into()),
+        timeout_option,
     }
 }
 

@@ -37,6 +37,8 @@ pub struct Client {
     endpoint: String,
     pub(super) side: Side,
     pub(super) timeout: Duration,
+    /// The option that sets the timeout.
+    timeout_option: &'static str,
     requests: Arc<Requests>,
     pub(super) limiter: ConcurrencyLimiter,
     /// Limits the requests with little or no content, as trees make them.
@@ -83,6 +85,7 @@ pub fn open(
         endpoint: settings.endpoint.clone().unwrap_or_default(),
         side,
         timeout: settings.timeout,
+        timeout_option: settings.timeout_option,
         requests,
         limiter: ConcurrencyLimiter::new(AT_ONCE),
         small_limiter: ConcurrencyLimiter::new(MANY_AT_ONCE),
@@ -172,7 +175,11 @@ impl Client {
         if was_reached || fault.class != FailureClass::Again {
             return error;
         }
-        error.with_hint("check --endpoint and the firewalls on the way; --timeout sets how long haul tries")
+        let more = match self.timeout_option {
+            "" => String::new(),
+            option => format!("; {option} sets how long haul tries"),
+        };
+        error.with_hint(format!("check --endpoint and the firewalls on the way{more}"))
     }
 
     /// Repeats a request until it succeeds or a retry would not help.
