@@ -10,7 +10,9 @@ use haul_job::RequestCounts;
 use super::differences::Differences;
 use super::failures::{FailureGroup, cause_of};
 use super::requests::requests_text;
-use super::wording::{bytes, count, duration, entries, metadata_note, number, rate, still_to_copy};
+use super::wording::{
+    bytes, count, duration, entries, metadata_note, number, option_warning, rate, still_to_copy,
+};
 use crate::exit_code::Exit;
 use crate::manifest::WrittenManifest;
 
@@ -118,7 +120,8 @@ impl Summary {
 
     /// The text, ending in a newline.
     pub(super) fn text(&self) -> String {
-        let mut lines = Vec::new();
+        let noted = self.report.notes.iter();
+        let mut lines: Vec<String> = noted.filter_map(option_warning).collect();
         if !self.quiet && self.began() {
             match self.command {
                 SummaryCommand::Copy | SummaryCommand::Sync => self.counts(&mut lines),
@@ -160,6 +163,8 @@ impl Summary {
     fn moved(&self) -> bool {
         let Totals { copied, made, linked, removed, same, sent_bytes, resumed_bytes, .. } =
             self.report.totals;
+        // The directory that all entries are in may have been compared before the run was refused.
+        let same = same.saturating_sub(1);
         [copied, made, linked, removed, same, sent_bytes, resumed_bytes].into_iter().any(|count| count > 0)
     }
 
@@ -331,7 +336,7 @@ impl Summary {
 
     fn notes(&self, lines: &mut Vec<String>) {
         let verifies = self.command == SummaryCommand::Verify;
-        lines.extend(self.report.notes.iter().map(|note| metadata_note(note, verifies)));
+        lines.extend(self.report.notes.iter().filter_map(|note| metadata_note(note, verifies)));
         for note in &self.report.left_out {
             let what = format!("{} skipped on {}", note.what, entries(note.count));
             lines.push(format!("{what}: {} (first: `{}`)", note.cause, note.example));

@@ -34,19 +34,29 @@ pub(super) fn still_to_copy(totals: &Totals) -> String {
     }
 }
 
-/// Metadata that could not be set, or not be compared, on some entries.
-pub(super) fn metadata_note(note: &MetaNote, verifies: bool) -> String {
+/// The warning of an option without effect, if the note is about one.
+pub(super) fn option_warning(note: &MetaNote) -> Option<String> {
+    let MetaNote { what, cause, example, count } = note;
+    Some(match count {
+        _ if !what.starts_with("--") => return None,
+        0 => format!("haul: {what} had no effect: {cause}"),
+        _ => format!("haul: {what} had no effect on {}: {cause} (first: `{example}`)", entries(*count)),
+    })
+}
+
+/// Metadata that could not be set, or not be compared, on some entries. `None` if the note is about an option.
+pub(super) fn metadata_note(note: &MetaNote, verifies: bool) -> Option<String> {
     let MetaNote { what, cause, example, count } = note;
     let on = entries(*count);
     let what = match what.as_str() {
+        option if option.starts_with("--") => return None,
         what if verifies => format!("not compared: {what} of {on}"),
-        option if option.starts_with("--") => format!("{option} had no effect on {on}"),
         what => format!("{what} could not be set on {on}"),
     };
     let is_refused = note.what == "owner" && cause == "Operation not permitted";
     let advice = "; only root may set any owner or group: --no-owner --no-group leaves them out";
     let advice = if is_refused && !verifies { advice } else { "" };
-    format!("{what}: {cause} (first: `{example}`){advice}")
+    Some(format!("{what}: {cause} (first: `{example}`){advice}"))
 }
 
 /// Bytes per second.

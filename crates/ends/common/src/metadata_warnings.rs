@@ -13,6 +13,15 @@ pub struct MetadataWarnings(Mutex<HashMap<(String, String), MetaNote>>);
 impl MetadataWarnings {
     /// Counts the entry at `path`: the end could not keep this kind of metadata because of `cause`.
     pub fn note(&self, what: &str, cause: &str, path: &RelPath) {
+        self.add(what, cause, path, 1);
+    }
+
+    /// Warns of something that concerns no entry, unless it is known.
+    pub fn note_without_entry(&self, what: &str, cause: &str) {
+        self.add(what, cause, &RelPath::root(), 0);
+    }
+
+    fn add(&self, what: &str, cause: &str, path: &RelPath, entries: u64) {
         let mut warnings = self.0.lock();
         let warning = warnings.entry((what.to_owned(), cause.to_owned())).or_insert_with(|| MetaNote {
             what: what.to_owned().clean(),
@@ -20,7 +29,7 @@ impl MetadataWarnings {
             count: 0,
             example: path.clone(),
         });
-        warning.count += 1;
+        warning.count += entries;
     }
 
     /// All warnings, sorted.

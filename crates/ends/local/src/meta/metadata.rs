@@ -318,6 +318,11 @@ impl MetadataSetter {
         self.warnings.note(what, cause, path);
     }
 
+    /// Warns of something that concerns no entry.
+    pub(crate) fn warn_without_entry(&self, what: &str, cause: &str) {
+        self.warnings.note_without_entry(what, cause);
+    }
+
     /// All warnings, once for each kind.
     pub(crate) fn warnings(&self) -> Vec<MetaNote> {
         self.warnings.all()

@@ -7,6 +7,7 @@ use haul_core::{Entry, Error, FinishReport, RelPath, Result};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use super::references::warn_of_missing;
 use super::state::LocalSink;
 use crate::meta::metadata::ExpectedFile;
 use crate::path::at::At;
@@ -26,6 +27,7 @@ impl LocalSink {
             let is_synced = |device| self.options.durable && self.tree().devices.has(device);
             self.committer.unsynced.finish(is_synced);
         }
+        warn_of_missing(self);
         Ok(FinishReport { notes: self.metadata().warnings() })
     }
 

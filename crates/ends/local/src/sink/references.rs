@@ -48,7 +48,9 @@ pub(super) fn by_reference(
     }
     for reference in &sink.references.roots {
         let Some((at, now)) = find(sink, reference, offer)? else {
-            warn_if_missing(sink, reference, &entry.path);
+            if let Some((what, cause)) = missing(sink, reference) {
+                sink.metadata().warn(what, &cause, &entry.path);
+            }
             continue;
         };
         match purpose {
@@ -78,17 +80,32 @@ fn find(sink: &LocalSink, reference: &Root, offer: &Offer) -> Result<Option<(At,
     Ok(is_same.then_some((at, now)))
 }
 
-/// A mistyped directory costs a copy of everything, so the run says so.
-fn warn_if_missing(sink: &LocalSink, reference: &Root, path: &RelPath) {
-    if let Err(Errno::NOENT | Errno::NOTDIR) = reference.dir(&RelPath::root(), false) {
-        let what = match sink.options.references.purpose {
-            ReferencePurpose::Link => "--link-dest",
-            ReferencePurpose::Omit => "--compare-dest",
-        };
-        let dir = reference.shown(&RelPath::root());
-        let cause = format!("{} is not a directory", String::from_utf8_lossy(&dir));
-        sink.metadata().warn(what, &cause, path);
+/// Warns of earlier copies that are missing, also if no file had to be looked for in them.
+pub(super) fn warn_of_missing(sink: &LocalSink) {
+    let root = RelPath::root();
+    // Their paths may lead through the destination.
+    let is_there = sink.root().dir(&root, false).is_ok()
+        || sink.root().at(&root).is_ok_and(|at| stat::statx(&at).is_ok());
+    for reference in sink.references.roots.iter().filter(|_| is_there) {
+        if let Some((what, cause)) = missing(sink, reference) {
+            sink.metadata().warn_without_entry(what, &cause);
+        }
     }
+}
+
+/// The option and the cause if an earlier copy is missing: a mistyped directory costs a copy of everything.
+fn missing(sink: &LocalSink, reference: &Root) -> Option<(&'static str, String)> {
+    let why = match reference.dir(&RelPath::root(), false) {
+        Err(Errno::NOENT) => "does not exist",
+        Err(Errno::NOTDIR) => "is not a directory",
+        _ => return None,
+    };
+    let what = match sink.options.references.purpose {
+        ReferencePurpose::Link => "--link-dest",
+        ReferencePurpose::Omit => "--compare-dest",
+    };
+    let dir = reference.shown(&RelPath::root());
+    Some((what, format!("{} {why}", String::from_utf8_lossy(&dir))))
 }
 
 /// Makes the link. `false` if the file system cannot: then the file is copied.
