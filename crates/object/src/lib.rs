@@ -5,6 +5,7 @@
 //! (the same requests with retries, back-off and a concurrency limit).
 
 mod az;
+mod bucket_name;
 mod bucket_page;
 pub mod client;
 mod details;
@@ -26,6 +27,7 @@ mod url;
 mod url_method;
 mod xml;
 
+pub use bucket_name::check_bucket_name;
 pub use bucket_page::ListedBucket;
 pub use client::{Client, open};
 pub use details::Details;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use haul_core::{ObjectPlace, Result, Side};
-use haul_object::Client;
+use haul_object::{Client, check_bucket_name};
 
 use super::selected::remove_keys;
 use super::start;
@@ -16,9 +16,14 @@ use crate::settings::{parse_place, usage};
 /// Makes buckets.
 ///
 /// # Errors
-/// [`haul_core::ErrorKind::Usage`] if a location is no bucket; else the errors of the store.
+/// [`haul_core::ErrorKind::Usage`] if a location is no bucket, or its name breaks the rules; else the errors of the
+/// store.
 pub(super) fn make(args: &MbArgs) -> Result<Exit> {
     let lines = OutputLines::stdout();
+    for text in &args.places {
+        let place = parse_place(text, &args.given)?;
+        check_bucket_name(&place).map_err(|rule| usage("make", rule).on(place.to_string()))?;
+    }
     each(&args.places, &args.given, (&args.store, args.family), &|client| {
         let is_new = client.make_bucket(args.ignore_existing)?;
         if !args.quiet {
