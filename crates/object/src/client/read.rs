@@ -35,12 +35,13 @@ impl Client {
     /// Sends a HEAD request. An error answer to HEAD has no body and hence no reason; then one byte of the object is
     /// requested to learn it, except for a missing object.
     fn head_with_reason(&self, key: &str, at: &RequestProgress<'_>) -> Result<(Object, Details), Fault> {
+        let lacks_reason = |fault: &Fault| fault.is_bare() || fault.status == 500 && fault.code.is_empty();
         let bare = match self.store.describe(key, at) {
-            Err(fault) if fault.is_bare() && fault.class != FailureClass::NotFound => fault,
+            Err(fault) if lacks_reason(&fault) && fault.class != FailureClass::NotFound => fault,
             other => return other,
         };
         match self.store.get(key, 0..1, ExpectedObject::default(), &mut |_| {}, at) {
-            Err(told) if !told.is_bare() && told.class != FailureClass::Condition => Err(told),
+            Err(told) if !lacks_reason(&told) && told.class != FailureClass::Condition => Err(told),
             _ => Err(bare),
         }
     }
