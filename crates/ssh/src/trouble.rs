@@ -8,6 +8,24 @@ use crate::dial::{AfterRefusal, DialRefused};
 /// The operation that fails if the remote host has no haul.
 const START: &str = "start haul at";
 
+/// The words of nologin(8), which it prints instead of running a command.
+const NO_LOGIN: &str = "This account is currently not available";
+
+/// The cause if the far end sent the words of nologin(8), and the way out.
+#[must_use]
+pub fn no_login(said: &[u8]) -> Option<(&'static str, &'static str)> {
+    let says_so = said.windows(NO_LOGIN.len()).any(|words| words == NO_LOGIN.as_bytes());
+    says_so.then_some((
+        "its shell runs no commands: `This account is currently not available`",
+        "the shell of this account there is nologin: log in as another user, as in USER@HOST, or give it a shell \
+         (chsh)",
+    ))
+}
+
+/// The hint for a command that failed without a word.
+const SILENT_SHELL: &str = "is the shell of this account there one that runs no commands, as false does? then log in \
+                            as another user, or give it a shell (chsh)";
+
 /// Whether this error means that the remote host has no haul.
 #[must_use]
 pub fn is_missing(error: &Error) -> bool {
@@ -136,7 +154,12 @@ pub(super) fn explain(
                 "" => format!("`{remote_haul} agent` ended with status {code}"),
                 last => format!("`{remote_haul} agent` ended with status {code}: {last}"),
             };
-            let hint = "the same version of haul must be installed there; another one is named with `--remote-haul PATH`";
+            let hint = match last {
+                "" if code == 1 => SILENT_SHELL,
+                _ => {
+                    "the same version of haul must be installed there; another one is named with `--remote-haul PATH`"
+                }
+            };
             // haul ends in order without a greeting if its session ends as the connection joins it. The next one finds no
             // session and begins anew.
             let trouble = if code == 0 { AfterRefusal::Later } else { AfterRefusal::Fatal };
@@ -203,7 +226,10 @@ fn explain_other(
                 "" => format!("{what} there ended with status {code}"),
                 last => format!("{what} there ended with status {code}: {last}"),
             };
-            DialRefused { trouble: AfterRefusal::Fatal, error: unreachable(cause) }
+            let error = unreachable(cause);
+            let is_silent = code == 1 && last.is_empty() && *errand == Errand::Sftp;
+            let error = if is_silent { error.with_hint(SILENT_SHELL) } else { error };
+            DialRefused { trouble: AfterRefusal::Fatal, error }
         }
     }
 }

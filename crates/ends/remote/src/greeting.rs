@@ -129,6 +129,10 @@ fn strange(reader: &mut FrameReader, head: &[u8], liveness: &Liveness, name: &st
     let end = said.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
     // The greeting may follow in the same bytes.
     let ours = said.windows(4).position(|bytes| FrameHeader::check_prefix(bytes).is_ok());
+    if let Some((cause, hint)) = haul_ssh::no_login(&said) {
+        let error = Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", cause).on(name);
+        return DialRefused { trouble: AfterRefusal::Fatal, error: error.with_hint(hint) };
+    }
     let shown = printable(said[..ours.unwrap_or(end)].trim_ascii_end());
     let error = Error::new(
         ErrorKind::Protocol,

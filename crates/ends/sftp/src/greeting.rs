@@ -1,6 +1,6 @@
 //! The greeting of an SFTP server: versions, extensions, limits.
 
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
@@ -30,6 +30,10 @@ pub(super) fn greet(
     let mut reader = BufReader::with_capacity(32 * 1024, PipeEnd::new(pipes.from, life.clone())?);
     writer.write_all(&packet::encode_init())?;
     let strange = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
+    // It is one short line, which arrives at once.
+    if let Some((cause, _)) = haul_ssh::no_login(reader.fill_buf()?) {
+        return Err(strange(cause));
+    }
     let first = packet::read_packet(&mut reader)?;
     let (version, offered) =
         packet::decode_version(&first).map_err(|_| strange("it did not greet as an SFTP server does"))?;

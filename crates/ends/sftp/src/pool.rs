@@ -209,9 +209,13 @@ impl Pool {
         let greeted =
             watched(look, greet).unwrap_or_else(|error| Err(std::io::Error::other(error.to_string())));
         greeted.map_err(|error| {
-            let refused = |why: &str| DialRefused {
-                trouble: AfterRefusal::Later,
-                error: Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", why).on(self.name()),
+            let refused = |why: &str| {
+                let error = Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", why).on(self.name());
+                let error = match haul_ssh::no_login(why.as_bytes()) {
+                    Some((_, hint)) => error.with_hint(hint),
+                    None => error,
+                };
+                DialRefused { trouble: AfterRefusal::Later, error }
             };
             if life.is_ended() {
                 return refused("it did not answer in time");
