@@ -86,6 +86,10 @@ pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
     let there = ends.read(at, &place, Links::Kept.into(), &ops)?;
     match there.root().map_err(|error| at_host(error, at))? {
         None => {
+            if let Some(file) = file_above(ends, at, parent)? {
+                let cause = format!("`{}` is a file, not a directory", printable(&file));
+                return Err(refuse(ErrorKind::Usage, &cause));
+            }
             let cause = format!("the directory {shown} does not exist");
             return Err(refuse(ErrorKind::NotFound, &cause).with_hint("make it first: mkdir"));
         }
@@ -94,10 +98,35 @@ pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
         }
         Some(_) => {}
     }
+    // Before a program is started whose output nobody would take.
+    let found = there.lookup(std::slice::from_ref(&path)).map_err(|error| at_host(error, at))?.pop();
+    if let Some(Ok(Some(entry))) = found
+        && entry.is_dir()
+    {
+        let error = refuse(ErrorKind::Usage, "it is a directory, and a put writes one file");
+        return Err(error.with_hint("add the name of the file"));
+    }
     let (pool, note) = (ends.pool().clone(), Arc::clone(ends.note()));
     let sink = ends.sink(at, &place, &stream_options())?;
     let resumes = !matches!(at, Location::Smb { .. });
     Ok(FileTarget { name: at.to_string(), path, sink, there, pool, note, resumes })
+}
+
+/// The entry above a missing directory that is no directory, if there is one.
+fn file_above(ends: &mut Ends, at: &Location, missing: &[u8]) -> Result<Option<Vec<u8>>> {
+    let mut path = missing;
+    let ops = ends.destination_ops();
+    while let Some(end) = path.iter().rposition(|byte| *byte != b'/') {
+        path = &path[..=end];
+        let place = Place { path: path.to_vec(), root: PlaceRoot::Exactly };
+        let above = ends.read(at, &place, Links::Followed.into(), &ops)?;
+        if let Some(entry) = above.root().map_err(|error| at_host(error, at))? {
+            return Ok((!entry.is_dir()).then(|| path.to_vec()));
+        }
+        let Some(slash) = path.iter().rposition(|byte| *byte == b'/') else { break };
+        path = &path[..slash];
+    }
+    Ok(None)
 }
 
 /// The location of the index of the file at a location.
