@@ -20,6 +20,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         mistakes_at_a_remote_host_are_explained,
         refusals_of_a_store_are_explained,
         a_store_that_does_not_answer_is_named,
+        a_store_that_fails_is_quoted,
     ];
     all.extend(cases![
         Need::Root, Need::Program("setpriv");
@@ -229,7 +230,9 @@ fn missing_rights_at_the_destination_are_one_line() {
     scene.tree("mixed").file("dir/f", 1);
     let _ = scene.as_nobody();
     open_to_all(&scene);
-    let refused = "(destination): Permission denied";
+    let refused = "(destination): Permission denied\n\
+                   hint: run haul as a user who may write there, such as the owner of the directory, or with sudo; or choose \
+                   another directory";
     for (name, words, subject) in [
         ("an empty directory", "copy src/ locked/", "write to `locked`"),
         ("a file into it", "copy src/big locked/", "write to `locked/big`"),
@@ -289,7 +292,10 @@ fn a_read_only_destination_is_one_line() {
         ("a directory in it", "copy src mnt/there", "write to `mnt/there/src`"),
         ("a new directory", "copy src/ mnt/new/", "make `mnt/new`"),
     ] {
-        let expected = format!("haul: failed to {subject} (destination): Read-only file system");
+        let expected = format!(
+            "haul: failed to {subject} (destination): Read-only file system\n\
+             hint: choose a directory on another file system, or mount this one for writing"
+        );
         let run = scene.haul("copy").in_dir(scene.path()).args(words.split(' ').skip(1)).finish();
         assert_eq!((run.code(), said(&scene, &run)), (Some(1), expected), "{name}: {run}");
     }
@@ -376,6 +382,18 @@ fn a_store_that_does_not_answer_is_named() {
         assert!(first.starts_with(&format!("haul: no answer from {endpoint} yet (")), "{run}");
         assert!(first.contains(why) && first.ends_with("; trying for up to 8 s"), "{run}");
     }
+    let closed = "http://127.0.0.1:9";
+    for (words, option) in [
+        (["ls", "--timeout=1s", "s3://bucket/"].as_slice(), "; --timeout sets"),
+        (&["get", "--timeout=1s", "s3://bucket/key"], "; --timeout sets"),
+        (&["copy", "--store-timeout=1s", "src/", "s3://bucket/x"], "; --store-timeout sets"),
+        (&["verify", "--store-timeout=1s", "src/", "s3://bucket/x"], "; --store-timeout sets"),
+    ] {
+        let run = scene.haul(words[0]).in_dir(scene.path()).args(["--endpoint", closed]).args(&words[1..]);
+        let run = run.env("AWS_ACCESS_KEY_ID", "x").env("AWS_SECRET_ACCESS_KEY", "x");
+        let run = run.limit(Duration::from_secs(60)).finish().expect_code(4);
+        assert!(run.err().contains(option), "{words:?}: {run}");
+    }
     // A put has sent its content before it waits for the answer.
     let run = scene.haul("put").args(["--timeout", "8s", "--endpoint", &silent, "s3://bucket/key"]);
     let run = run.env("AWS_ACCESS_KEY_ID", "x").env("AWS_SECRET_ACCESS_KEY", "x").input("content");
@@ -383,6 +401,18 @@ fn a_store_that_does_not_answer_is_named() {
     let first = format!("haul: no answer from {silent} yet (");
     assert!(run.err().lines().next().is_some_and(|line| line.starts_with(&first)), "{run}");
     assert!(!run.err().contains("limit: source"), "{run}");
+}
+
+fn a_store_that_fails_is_quoted() {
+    let scene = scene();
+    let server = Scripted::start(|_, _| ScriptedReply::refusal(500, "InternalError", "We broke\u{202e} it"));
+    for words in
+        [["get", "--timeout=1s", "s3://b/x"].as_slice(), &["copy", "--store-timeout=1s", "s3://b/x/", "to/"]]
+    {
+        let run = at_store(&scene, &server, words[0]).args(&words[1..]).finish().expect_code(4);
+        assert!(run.err().contains("We broke") && run.err().contains("(InternalError, HTTP 500)"), "{run}");
+        assert!(!run.err().contains('\u{202e}'), "{run}");
+    }
 }
 
 fn only_text_is_written_to_a_terminal() {

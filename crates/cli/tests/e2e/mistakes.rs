@@ -1,7 +1,7 @@
 //! Common mistakes: one line that names the cause, the right exit code, and nothing changed.
 
-use haul_testkit::Finished;
 use haul_testkit::compare::fingerprint;
+use haul_testkit::{Finished, SshdOptions};
 
 use crate::scene::{Scene, Way, slash};
 use crate::{TestCase, cases};
@@ -22,6 +22,10 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_destination_in_the_place_of_a_source_gets_the_option,
         no_advice_to_resume_after_a_mistyped_link_dest,
         missing_credentials_are_a_failed_login,
+        a_missing_link_dest_is_always_told,
+        names_of_buckets_against_the_rules_are_exit_2,
+        a_put_to_a_directory_or_below_a_file_starts_nothing,
+        a_shell_that_runs_no_commands_is_named,
     ]
 }
 
@@ -224,7 +228,7 @@ fn no_advice_to_resume_after_a_mistyped_link_dest() {
     source.file("file", 10);
     let run = scene.haul("copy").args(["--strict", "--link-dest", "gone"]).arg(slash(source.path()));
     let run = run.arg(scene.join("dst")).finish().expect_code(1);
-    assert!(run.err().contains("gone is not a directory") && !run.err().contains("again"), "{run}");
+    assert!(run.err().contains("gone does not exist") && !run.err().contains("again"), "{run}");
 }
 
 fn missing_credentials_are_a_failed_login() {
@@ -244,6 +248,82 @@ fn missing_credentials_are_a_failed_login() {
             let hint = run.err().lines().nth(1).unwrap_or_default().to_owned();
             assert!(hint.starts_with("hint: ") && hint.contains(way_out), "{words:?} {at}: {run}");
             assert_eq!(run.err().lines().count(), 2, "{words:?} {at}: {run}");
+        }
+    }
+}
+
+fn a_missing_link_dest_is_always_told() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.file("file", 10);
+    for (option, word) in [("--link-dest", "copy"), ("--compare-dest", "sync")] {
+        for (more, on) in [("-v", " on 1 entry"), ("-v", ""), ("-q", "")] {
+            let _ = std::fs::remove_dir_all(scene.join("dst"));
+            if on.is_empty() {
+                let _ = scene
+                    .haul(word)
+                    .arg(slash(source.path()))
+                    .arg(scene.join("dst"))
+                    .finish()
+                    .expect_success();
+            }
+            let run = scene.haul(word).args([more, option, "../gone"]).arg(slash(source.path()));
+            let run = run.arg(slash(&scene.join("dst"))).finish().expect_success();
+            let begins = format!("haul: {option} had no effect{on}: ");
+            let told = run.err().lines().filter(|line| line.starts_with(&begins)).count();
+            assert!(told == 1 && run.err().contains("/gone does not exist"), "{run}");
+        }
+    }
+}
+
+fn names_of_buckets_against_the_rules_are_exit_2() {
+    let scene = Scene::new();
+    for (at, rule) in [
+        ("s3://b", "3 to 63 lower-case letters, digits, `-` and `.`"),
+        ("s3://Bucket", "begins and ends with a letter or a digit"),
+        ("s3://my_bucket", "lower-case letters, digits, `-` and `.`"),
+        ("s3://bucket-", "begins and ends with a letter or a digit"),
+        ("gs://B", "`_` and `.`"),
+        ("az://my.container", "3 to 63 lower-case letters, digits and `-`"),
+    ] {
+        let run = scene.haul("mb").arg(at).finish().expect_code(2);
+        assert!(line(&run).contains(at) && line(&run).contains(rule), "{run}");
+    }
+}
+
+fn a_put_to_a_directory_or_below_a_file_starts_nothing() {
+    let scene = Scene::new();
+    let one = scene.tree("one");
+    one.file("file", 10);
+    one.file("dir/file", 10);
+    let before = fingerprint(one.path());
+    for (at, cause, hint) in [
+        ("one/dir", "it is a directory", "hint: add the name of the file"),
+        ("one/file/x", "`one/file` is a file, not a directory", ""),
+        ("one/file/y/x", "`one/file` is a file, not a directory", ""),
+    ] {
+        let run = scene.haul("put").in_dir(scene.path()).args([at, "--", "touch", "started"]).finish();
+        let run = run.expect_code(2);
+        let mut lines = run.err().lines().map(str::to_owned).collect::<Vec<_>>().into_iter();
+        assert!(lines.next().is_some_and(|line| line.contains(cause)), "{run}");
+        assert_eq!(lines.next().unwrap_or_default(), hint, "{run}");
+        assert!(lines.next().is_none() && !scene.join("started").exists(), "{run}");
+    }
+    assert!(fingerprint(one.path()) == before);
+}
+
+fn a_shell_that_runs_no_commands_is_named() {
+    for (command, cause, hint) in [
+        ("echo This account is currently not available.; exit 1", "not available", "nologin: log in as"),
+        ("/bin/false", "ended with status 1", "as false does"),
+    ] {
+        let options = SshdOptions { force_command: Some(command.to_owned()), ..SshdOptions::default() };
+        let scene = Scene::with_sshd(options);
+        scene.tree("src").file("file", 10);
+        for to in [scene.remote("/x"), "sftp://127.0.0.1/x".into()] {
+            let run = scene.haul_ssh("copy").arg(scene.join("src")).arg(to).finish().expect_code(4);
+            assert!(run.err().contains(cause) && run.err().contains(hint), "{run}");
+            assert!(!run.err().contains("bashrc") && run.err().lines().count() == 2, "{run}");
         }
     }
 }

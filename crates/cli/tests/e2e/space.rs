@@ -1,11 +1,14 @@
 //! A full destination.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
+use haul_testkit::needs::tool;
 use haul_testkit::process::wait_until;
 use haul_testkit::{
-    CommandRun, FileSystem, Need, Running, TestMount, TestTree, assert_no_half_files, assert_same_tree,
+    CommandRun, FileSystem, Need, Running, SshdOptions, TestMount, TestTree, assert_no_half_files,
+    assert_same_tree,
 };
 use rustix::process::Signal;
 
@@ -23,6 +26,11 @@ pub(crate) fn cases() -> Vec<TestCase> {
         waiting_for_room_ends_when_it_is_interrupted_and_after_the_time_that_was_set,
     ]);
     all.extend(cases![Need::LoopMounts; room_is_found_when_something_is_removed]);
+    all.extend(cases![
+        Need::Tmpfs;
+        over_sftp_a_read_only_destination_is_not_called_full,
+        over_sftp_a_destination_without_permission_is_one_line,
+    ]);
     all
 }
 
@@ -148,4 +156,68 @@ fn waiting_for_room_ends_when_it_is_interrupted_and_after_the_time_that_was_set(
     let again = summary(&scene.copy(Way::Local, source.path(), &copy).finish().expect_success());
     assert!(again.of("same_bytes") + again.of("resumed_bytes") > 0, "{again:?}");
     assert_same_tree(source.path(), &copy);
+}
+
+/// The last lines of a copy to the SFTP server of the scene, which names the host.
+fn refused_over_sftp(scene: &Scene, source: &std::ffi::OsStr, to: &Path) -> Vec<String> {
+    let run = crate::sftp::haul(scene, "copy").arg(source).arg(crate::sftp::sftp(to)).finish().expect_code(1);
+    let text = run.err();
+    let lines = text.lines().filter(|line| !line.contains("no haul checks the content on arrival"));
+    lines.map(str::to_owned).collect()
+}
+
+fn over_sftp_a_read_only_destination_is_not_called_full() {
+    let scene = Scene::new();
+    let source = TestTree::mixed(scene.join("src"), 16, &[5 << 20], 30);
+    for is_full in [false, true] {
+        let disk = TestMount::new(FileSystem::Tmpfs, 1 << 20);
+        let copy = disk.join("dst");
+        std::fs::create_dir(&copy).unwrap();
+        if is_full {
+            let _ = std::fs::write(disk.join("ballast"), vec![1; 2 << 20]);
+        }
+        tool(Command::new("mount").args(["-o", "remount,ro"]).arg(disk.path()));
+        let said = refused_over_sftp(&scene, &slash(source.path()), &copy);
+        let expected = format!(
+            "haul: failed to write to `sftp://127.0.0.1{}` (destination): Read-only file system",
+            copy.display()
+        );
+        assert_eq!((said.len(), &said[0]), (2, &expected), "{said:?}");
+        assert!(said[1].contains("mount this one for writing"), "{said:?}");
+    }
+}
+
+fn over_sftp_a_destination_without_permission_is_one_line() {
+    let server = haul_testkit::sshd::sftp_server();
+    let command = format!("setpriv --reuid=65534 --regid=65534 --clear-groups {}", server.display());
+    let scene = Scene::with_sshd(SshdOptions { force_command: Some(command), ..SshdOptions::default() });
+    let source = TestTree::mixed(scene.join("src"), 17, &[5 << 20], 30);
+    let copy = scene.tree("locked");
+    tool(Command::new("chmod").arg("755").arg(scene.path()).arg(copy.path()));
+    for (from, to, failed, shown) in [
+        (slash(source.path()), copy.path().to_owned(), "write to", "locked"),
+        (source.path().into(), copy.path().to_owned(), "write to", "locked/src"),
+        (slash(source.path()), copy.join("sub"), "make the directory", "locked/sub"),
+    ] {
+        let said = refused_over_sftp(&scene, &from, &to);
+        let at =
+            format!("`sftp://127.0.0.1{}` (destination): Permission denied", scene.join(shown).display());
+        assert_eq!((said.len(), &said[0]), (2, &format!("haul: failed to {failed} {at}")), "{said:?}");
+        assert!(said[1].starts_with("hint: log in as a user who may write there"), "{said:?}");
+    }
+    // A directory in it may be writable, and its owner may unlock it.
+    copy.file("dir/f", 1);
+    let own = scene.tree("own");
+    std::os::unix::fs::chown(copy.join("dir"), Some(65534), None).unwrap();
+    std::os::unix::fs::chown(own.path(), Some(65534), None).unwrap();
+    tool(Command::new("chmod").arg("555").arg(own.path()));
+    let deep = scene.tree("deep");
+    deep.file("dir/new", 10);
+    deep.file("not", 10);
+    let run = crate::sftp::haul(&scene, "copy").arg(slash(deep.path())).arg(crate::sftp::sftp(copy.path()));
+    let run = run.finish().expect_code(1);
+    assert!(copy.join("dir/new").exists() && !copy.join("not").exists(), "{run}");
+    let run = crate::sftp::haul(&scene, "copy").arg(slash(deep.path())).arg(crate::sftp::sftp(own.path()));
+    let run = run.finish().expect_success();
+    assert!(own.join("dir/new").exists() && own.join("not").exists(), "{run}");
 }
