@@ -55,7 +55,9 @@ pub use requests::RequestCounts;
 pub use run::{CopyJob, JobOutcome, JobRequest};
 pub use share_settings::ShareSettings;
 pub use state::{hosts_dir, logins_dir};
-pub use stream_ends::{PipeProgram, create_file, create_index, find_index, open_file, run_programs};
+pub use stream_ends::{
+    PipeProgram, create_file, create_index, create_only_file, find_index, open_file, run_programs,
+};
 pub use trust::TrustRequest;
 pub use unpack::{directory_sink, unpack};
 pub use wildcards::{

@@ -120,7 +120,7 @@ pub fn at_host(error: Error, destination: &Location) -> Error {
     }
 }
 
-/// What a user can do if the destination refuses to be written.
+/// The advice for a destination that refuses to be written.
 fn way_out(error: &Error, destination: &Location) -> Option<&'static str> {
     // Over a connection, an error has no number.
     if error.cause() == "Read-only file system" {

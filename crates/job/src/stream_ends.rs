@@ -98,18 +98,26 @@ pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
         }
         Some(_) => {}
     }
-    // Before a program is started whose output nobody would take.
-    let found = there.lookup(std::slice::from_ref(&path)).map_err(|error| at_host(error, at))?.pop();
-    if let Some(Ok(Some(entry))) = found
-        && entry.is_dir()
-    {
-        let error = refuse(ErrorKind::Usage, "it is a directory, and a put writes one file");
-        return Err(error.with_hint("add the name of the file"));
-    }
     let (pool, note) = (ends.pool().clone(), Arc::clone(ends.note()));
     let sink = ends.sink(at, &place, &stream_options())?;
     let resumes = !matches!(at, Location::Smb { .. });
     Ok(FileTarget { name: at.to_string(), path, sink, there, pool, note, resumes })
+}
+
+/// Creates the file as the only one that the stream goes to. Of several, one that is a directory stops no other.
+///
+/// # Errors
+/// As [`create_file`], and [`ErrorKind::Usage`] if it is a directory, before a program is started in vain.
+pub fn create_only_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
+    let target = create_file(ends, at)?;
+    let found = target.there.lookup(std::slice::from_ref(&target.path));
+    match found.map_err(|error| at_host(error, at))?.pop() {
+        Some(Ok(Some(entry))) if entry.is_dir() => {
+            let cause = "it is a directory, and a put writes one file";
+            Err(error(ErrorKind::Usage, Side::Destination, at, cause).with_hint("add the name of the file"))
+        }
+        _ => Ok(target),
+    }
 }
 
 /// The entry above a missing directory that is no directory, if there is one.

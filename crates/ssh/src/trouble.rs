@@ -11,7 +11,7 @@ const START: &str = "start haul at";
 /// The words of nologin(8), which it prints instead of running a command.
 const NO_LOGIN: &str = "This account is currently not available";
 
-/// The cause if the far end sent the words of nologin(8), and the way out.
+/// The cause if the remote end sent the words of nologin(8), and the way out.
 #[must_use]
 pub fn no_login(said: &[u8]) -> Option<(&'static str, &'static str)> {
     let says_so = said.windows(NO_LOGIN.len()).any(|words| words == NO_LOGIN.as_bytes());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haul_core::{BufferPool, Compress, Location, ObjectPlace, Result, Side};
 use haul_engine::Cancel;
-use haul_job::{Ends, create_file};
+use haul_job::{Ends, create_file, create_only_file};
 use haul_object::{Client, PutOptions};
 use haul_streams::put::{ObjectTarget, PutTarget};
 
@@ -139,6 +139,9 @@ impl<'a> Opener<'a> {
                     let key = if pipe.is_empty() { place.key.clone() } else { below(&place.key, pipe) };
                     PutTarget::Object(Box::new(ObjectTarget { client, key }))
                 }),
+                (file, Some(ends)) if pipe.is_empty() && self.places.len() == 1 => {
+                    Some(PutTarget::File(create_only_file(ends, file)?))
+                }
                 (file, Some(ends)) if pipe.is_empty() => Some(PutTarget::File(create_file(ends, file)?)),
                 (directory, Some(ends)) => {
                     let text = below(&directory.to_string(), pipe);
