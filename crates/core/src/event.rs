@@ -82,6 +82,9 @@ pub struct Progress {
     /// In a run that only reads, the bytes of content that are done, also those of files that are not complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checked_bytes: Option<u64>,
+    /// How many entries will be removed in all; `None` until the destination is listed, and in a run that removes none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to_remove: Option<u64>,
     /// The counts so far.
     pub totals: Totals,
 }

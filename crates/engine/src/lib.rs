@@ -52,6 +52,7 @@ mod pipeline;
 mod prune;
 mod queue;
 mod rate_controller;
+mod removal_size;
 mod remove_sources;
 mod repeat;
 mod root_gate;

@@ -275,6 +275,7 @@ impl<'a> Meter<'a> {
             eta_is_lower_bound: eta.is_lower_bound,
             eta_is_extrapolated: eta.is_extrapolated,
             checked_bytes,
+            to_remove: self.outlook.to_remove(),
         }));
     }
 

@@ -171,6 +171,11 @@ impl Outlook {
         self.state.lock().deletion.begin_removals(entries, since);
     }
 
+    /// How many entries will have been deleted at the end, once that is known.
+    pub(crate) fn to_remove(&self) -> Option<u64> {
+        self.state.lock().deletion.to_remove()
+    }
+
     /// From this second on, directories are deleted, each after those in it.
     pub(crate) fn set_removes_directories(&self, at: f64) {
         self.state.lock().deletion.begin_directories(at);

@@ -12,10 +12,8 @@ use crate::deferred::Deferred;
 use crate::extra::{Extra, find, list_error};
 use crate::options::Delete;
 use crate::path_list::PathList;
+use crate::removal_size::RemovalSize;
 use crate::run::Run;
-
-/// The number of paths in one request to the sink.
-const PER_REQUEST: usize = 1024;
 
 /// The result of the deletion.
 #[derive(Default)]
@@ -61,9 +59,10 @@ pub(crate) fn prune(
     let before = run.meter.totals().removed;
     run.meter.outlook.set_removals(before..before + count, run.meter.seconds());
     let mut kept = extra.kept_dirs;
-    let removed = remove_all(run, &extra.files, None, &mut kept).and_then(|()| {
+    let mut size = RemovalSize::default();
+    let removed = remove_all(run, &extra.files, None, &mut size, &mut kept).and_then(|()| {
         run.meter.outlook.set_removes_directories(run.meter.seconds());
-        remove_all(run, &extra.dirs, Some(&EntryKind::Dir), &mut kept)
+        remove_all(run, &extra.dirs, Some(&EntryKind::Dir), &mut size, &mut kept)
     });
     if let Err(e) = removed {
         run.abort(list_error(&e));
@@ -94,11 +93,17 @@ fn remove_all(
     run: &Run<'_>,
     list: &Spool<RelPath>,
     kind: Option<&EntryKind>,
+    size: &mut RemovalSize,
     kept: &mut u64,
 ) -> std::io::Result<()> {
     list.forwards(|paths: Vec<RelPath>| -> std::io::Result<()> {
-        chunks(&paths, PER_REQUEST, |path| path.as_bytes().len())
-            .for_each(|paths| remove(run, paths, kind, kept));
+        let mut rest = &paths[..];
+        while let Some(request) = chunks(rest, size.next(), |path| path.as_bytes().len()).next() {
+            let begun = run.meter.seconds();
+            remove(run, request, kind, kept);
+            size.took(request.len(), run.meter.seconds() - begun);
+            rest = &rest[request.len()..];
+        }
         Ok(())
     })
 }

@@ -83,6 +83,7 @@ impl Reporter for PartReporter<'_> {
                     eta_seconds,
                     eta_is_lower_bound,
                     eta_is_extrapolated,
+                    to_remove: progress.to_remove.map(|all| all + self.before.removed),
                     ..*progress
                 };
                 self.observer.progress(&progress);

@@ -60,10 +60,18 @@ pub(super) fn status_line(progress: &Progress, file: Option<&[u8]>) -> String {
     parts.join(SEPARATOR)
 }
 
-/// The part of the content that is done, in percent; of the entries if there is no content. `None` while it is unknown
+/// How many entries will be removed in all, while they are.
+fn to_remove(progress: &Progress) -> Option<u64> {
+    progress.to_remove.filter(|_| progress.phase == Phase::Delete)
+}
+
+/// The part of the deletion that is done, in percent; else of the content; of the entries if there is no content. `None` while it is unknown
 /// how much there is.
 fn percent(progress: &Progress) -> Option<u64> {
     let totals = &progress.totals;
+    if let Some(all) = to_remove(progress) {
+        return (totals.removed.min(all) * 100).checked_div(all);
+    }
     let (done, all) = match totals.found_bytes {
         0 => (done_entries(progress), totals.found),
         all => (done_bytes(progress), all),
@@ -99,6 +107,10 @@ fn amount_parts(progress: &Progress) -> Vec<String> {
     let mut parts = Vec::new();
     if totals.failed > 0 {
         parts.push(format!("{} failed", HumanCount(totals.failed)));
+    }
+    if let Some(all) = to_remove(progress) {
+        parts.push(format!("removed {} of {}", HumanCount(totals.removed), entries(all)));
+        return parts;
     }
     parts.push(format!("{} of {}{more}", HumanCount(done_entries(progress)), entries(totals.found)));
     parts.push(format!("{} of {}{more}", bytes(at), bytes(totals.found_bytes)));
@@ -176,6 +188,16 @@ mod tests {
         assert_eq!(percent(&progress), Some(25));
         let lines = terminal_lines(&progress, None, 80);
         assert_eq!(lines[0], "[####------------] 25% · 0 of 1 entry · 256.00 MiB of 1.00 GiB");
+    }
+
+    #[test]
+    fn a_deletion_shows_how_many_entries_are_removed() {
+        let totals = Totals { removed: 312, ..running().totals };
+        let deleting = Progress { totals, phase: Phase::Delete, to_remove: Some(900), ..running() };
+        let lines = terminal_lines(&deleting, None, 80);
+        assert_eq!(lines[0], "[#####-----------] 34% · removed 312 of 900 entries");
+        let listing = Progress { to_remove: None, ..deleting };
+        assert!(terminal_lines(&listing, None, 80)[0].contains("of 122,036 entries"));
     }
 
     #[test]

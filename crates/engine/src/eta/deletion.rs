@@ -53,6 +53,11 @@ impl Deletion {
         }
     }
 
+    /// How many entries will have been deleted at the end, once that is known.
+    pub(crate) fn to_remove(&self) -> Option<u64> {
+        self.removals.as_ref().map(|removals| removals.entries.end)
+    }
+
     pub(crate) fn is_listing(&self) -> bool {
         self.removals.is_none()
     }
