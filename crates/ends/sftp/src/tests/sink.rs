@@ -345,7 +345,7 @@ fn journals_are_written_and_closed_when_the_sink_ends_or_discards_the_file() {
         }
         let world = server.world();
         let count = |of: u8| world.log.iter().filter(|kind| **kind == of).count();
-        assert_eq!((count(OPEN), count(CLOSE)), (2, 2), "the staged file and its journal");
+        assert_eq!((count(OPEN), count(CLOSE)), (3, 3), "the probe, the staged file and its journal");
         let journal = world.nodes.iter().find(|(name, _)| name.ends_with(b".journal"));
         let records = journal.map(|(_, node)| node.data.len().saturating_sub(HEADER_LEN) / RECORD_LEN);
         assert_eq!(records, if discards { None } else { Some(1) });
@@ -384,4 +384,30 @@ fn a_batch_survives_a_cut_at_every_request() {
         assert_eq!(server.world().data("/home/dst/a"), Some(&b"hello"[..]));
         sink.finish().unwrap();
     }
+}
+
+#[test]
+fn a_root_that_takes_no_entry_is_refused_once_unless_something_in_it_may() {
+    let refused = |prepare: &dyn Fn(&TestServer)| {
+        let server = TestServer::default();
+        server.world().put_dir("/home/dst");
+        server.world().refused.push((3, "/home/dst/.haul-", PERMISSION_DENIED));
+        prepare(&server);
+        let sink = sink(&server.session(1), &options());
+        let error = sink.offer(&[offer(&file("a", b"hello"))]).err();
+        error.map(|error| (error.kind(), error.subject().to_vec()))
+    };
+    let denied = Some((ErrorKind::PermissionDenied, b"/home/dst".to_vec()));
+    assert_eq!(refused(&|_| ()), denied);
+    assert_eq!(refused(&|server| server.world().refused.clear()), None);
+    assert_eq!(refused(&|server| server.world().put_dir("/home/dst/d")), None, "it may be writable");
+    let set_mode = |server: &TestServer, mode: u32| {
+        server.world().nodes.get_mut(&b"/home/dst"[..]).unwrap().attrs.mode = Some(mode);
+    };
+    assert_eq!(refused(&|server| set_mode(server, 0o040_555)), None, "its owner may unlock it");
+    let of_another = |server: &TestServer| {
+        set_mode(server, 0o040_555);
+        server.world().refused.push((9, "/home/dst", PERMISSION_DENIED));
+    };
+    assert_eq!(refused(&of_another), denied);
 }
