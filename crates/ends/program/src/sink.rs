@@ -52,9 +52,9 @@ struct SharedProgramSink {
 }
 
 struct ProgramSinkState {
-    /// The offset in the stream of what the program gets next.
+    /// The offset in the stream that the program gets next.
     next: u64,
-    /// What waits for bytes before it, by its offset.
+    /// The slices and parts that wait for bytes before them, by their offsets.
     held: BTreeMap<u64, WaitingSlice>,
     tree: FileTree,
     /// Memory of parts that the program has taken, for the next ones.
@@ -303,7 +303,7 @@ impl SharedProgramSink {
         self.error(ErrorKind::Io, "run", cause)
     }
 
-    /// Checks what has arrived: its number, the length of the stream if it is of the last slice, its content.
+    /// Checks a slice or a part that has arrived: its number, the length of the stream if it is of the last slice, its content.
     fn check(&self, data: &BatchData) -> Result<(Slice, Option<u64>, ChainingValue)> {
         let (Some((entry, slice)), [read]) = (data.batch.get(0), data.slices.as_slice()) else {
             return Err(self.error(ErrorKind::Protocol, "write to", "it takes one slice at a time"));
