@@ -38,10 +38,14 @@ impl Slice {
         u64::from(self.index) * SLICE_LEN + u64::from(self.part.unwrap_or_default()) * PART_LEN
     }
 
-    /// Its length in a file of `file_len` bytes; 0 beyond the end.
+    /// Its length in a file of `file_len` bytes; 0 beyond the end. A file of one slice has no parts.
     #[must_use]
     pub fn len_in(self, file_len: u64) -> u64 {
-        let most = if self.part.is_some() { PART_LEN } else { SLICE_LEN };
+        let most = match self.part {
+            None => SLICE_LEN,
+            Some(_) if file_len > SLICE_LEN => PART_LEN,
+            Some(_) => 0,
+        };
         file_len.saturating_sub(self.start()).min(most)
     }
 }
