@@ -74,7 +74,8 @@ impl Source for Memory {
         let end = (index + 1 >= slice_count(len)).then_some(len);
         let batch = end.map_or_else(|| Arc::clone(batch), |len| Arc::new(batch.ended_at(len)));
         let start = batch.slices[0].start();
-        let part = &self.bytes[start.min(len) as usize..(start + batch.slices[0].len_in(len)) as usize];
+        let end_of_part = (start + batch.slices[0].len_in(len)).min(len);
+        let part = &self.bytes[start.min(len) as usize..end_of_part as usize];
         let mut content = BufferPool::new(0).take();
         content.grow(part.len()).unwrap().copy_from_slice(part);
         let value = match start < len {
