@@ -12,8 +12,10 @@ use serde::{Deserialize, Serialize};
 
 /// The bytes in a slice, the unit of digest, retry and resume: a power of two, so that a slice is one BLAKE3 subtree.
 pub const SLICE_LEN: u64 = 4 * 1024 * 1024;
-/// The bytes in a part of a slice. A part is a BLAKE3 subtree too, so that parts merge into the proof of their slice.
-pub const PART_LEN: u64 = SLICE_LEN / 4;
+/// The parts of a whole slice. A part is a BLAKE3 subtree too, so that parts merge into the proof of their slice.
+pub const PARTS: u8 = 4;
+/// The bytes in a part of a slice.
+pub const PART_LEN: u64 = SLICE_LEN / PARTS as u64;
 
 /// The BLAKE3 digest of a whole file, as `b3sum` prints it.
 ///

@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Duration;
 
-use haul_core::digest::{merge, slice_count};
+use haul_core::digest::slice_count;
 use haul_core::entry::GROWING;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
     Answer, BatchData, Buffer, ChainingValue, Changes, Digest, Error, ErrorKind, Extent, FileTree,
-    FinishReport, HardLink, Offer, Outcome, Program, RelPath, Result, SLICE_LEN, Said, Side, Sink, SinkCaps,
-    Slice, WriteDone,
+    FinishReport, HardLink, Offer, Outcome, Program, RelPath, Result, Said, Side, Sink, SinkCaps, Slice,
+    SliceParts, WriteDone,
 };
 
 use haul_streams::put::not_started;
@@ -59,8 +59,7 @@ struct ProgramSinkState {
     tree: FileTree,
     /// Memory of parts that the program has taken, for the next ones.
     spare: Vec<Vec<u8>>,
-    /// The proofs of the first parts of the slice that the program gets now.
-    parts: Vec<ChainingValue>,
+    parts: SliceParts,
     /// The length, once the last slice has come.
     len: Option<u64>,
     /// The digest, once the program has taken all.
@@ -124,7 +123,7 @@ impl ProgramSink {
             held: BTreeMap::new(),
             tree: FileTree::new(GROWING),
             spare: Vec::new(),
-            parts: Vec::new(),
+            parts: SliceParts::default(),
             len: None,
             digest: None,
             failure: None,
@@ -223,13 +222,8 @@ impl SharedProgramSink {
                 held.done.into_iter().for_each(|done| done(vec![Err(error.clone())]));
                 return;
             }
-            let len = held.content.bytes().len() as u64;
-            let spare = match held.content {
-                HeldContent::Part(memory) => Some(memory),
-                HeldContent::Whole(_) => None,
-            };
-            let (outcome, again) = self.taken(held.slice, len, held.value, spare);
-            held.done.into_iter().chain(again).for_each(|done| done(vec![Ok(outcome)]));
+            let (outcome, all) = self.taken(held);
+            all.into_iter().for_each(|done| done(vec![Ok(outcome)]));
         }
     }
 
@@ -249,18 +243,11 @@ impl SharedProgramSink {
         }
     }
 
-    /// The program has taken the next slice or part. Returns who sent it again meanwhile, too.
-    fn taken(
-        &self,
-        slice: Slice,
-        len: u64,
-        value: ChainingValue,
-        spare: Option<Vec<u8>>,
-    ) -> (Outcome, Vec<WriteDone>) {
+    /// The program has taken the next slice or part. Returns who sent it, also those who sent it again meanwhile.
+    fn taken(&self, held: WaitingSlice) -> (Outcome, Vec<WriteDone>) {
+        let WaitingSlice { slice, content, value, mut done } = held;
+        let len = content.bytes().len() as u64;
         let mut state = self.state.lock();
-        if state.spare.len() < SPARE {
-            state.spare.extend(spare);
-        }
         let start = state.next;
         state.next += len;
         let ended = state.len.filter(|len| *len == state.next);
@@ -270,20 +257,19 @@ impl SharedProgramSink {
                 state.tree = FileTree::new(len);
             }
         }
-        if slice.part.is_none() {
+        let len = state.len.unwrap_or(GROWING);
+        if let Some(value) = state.parts.whole(slice, len, value) {
             state.tree.set(slice.index, value);
-        } else {
-            state.parts.push(value);
-            if ended.is_some() || state.next.is_multiple_of(SLICE_LEN) {
-                let parts = std::mem::take(&mut state.parts);
-                if let Some(value) = merge(&parts) {
-                    state.tree.set(slice.index, value);
-                }
-            }
+        }
+        if let HeldContent::Part(memory) = content
+            && state.spare.len() < SPARE
+        {
+            state.spare.push(memory);
         }
         state.digest = ended.and_then(|_| state.tree.digest());
         let outcome = if ended.is_some() { Outcome::Committed(state.digest) } else { Outcome::Stored };
-        (outcome, state.held.remove(&start).map(|held| held.done).unwrap_or_default())
+        done.extend(state.held.remove(&start).into_iter().flat_map(|again| again.done));
+        (outcome, done)
     }
 
     /// Why the program takes nothing more.
@@ -303,7 +289,8 @@ impl SharedProgramSink {
         self.error(ErrorKind::Io, "run", cause)
     }
 
-    /// Checks a slice or a part that has arrived: its number, the length of the stream if it is of the last slice, its content.
+    /// Checks a slice or a part that has arrived: its number, the length of the stream if it is of the last slice, and
+    /// its content.
     fn check(&self, data: &BatchData) -> Result<(Slice, Option<u64>, ChainingValue)> {
         let (Some((entry, slice)), [read]) = (data.batch.get(0), data.slices.as_slice()) else {
             return Err(self.error(ErrorKind::Protocol, "write to", "it takes one slice at a time"));

@@ -4,21 +4,21 @@
 //! one: after a lost connection, the reader asks for a slice again. The source holds the newest slice back until it
 //! knows whether it is the last one, and the last one until the program has succeeded.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use haul_core::digest::{SliceHasher, merge, part_count, slice_count};
+use haul_core::digest::{SliceHasher, slice_count};
 use haul_core::entry::GROWING;
 use haul_core::source::ScanVisit;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
     Batch, BatchData, Buffer, BufferPool, ChainingValue, Digest, Entry, Error, ErrorKind, Extent, FileTree,
-    Program, RelPath, Result, SLICE_LEN, Said, ScanBatch, ScanOptions, Side, Slice, SliceData, Source,
-    SourceCaps,
+    Program, RelPath, Result, SLICE_LEN, Said, ScanBatch, ScanOptions, Side, Slice, SliceData, SliceParts,
+    Source, SourceCaps,
 };
 use haul_streams::put::Input;
 
@@ -58,25 +58,16 @@ struct ProgramSourceState {
     /// The length of the stream, once it is complete, or why there is none.
     end: Option<Result<u64>>,
     tree: FileTree,
-    /// The proofs of the parts that were read of slices, until each slice has all.
-    parts: BTreeMap<u32, BTreeMap<u8, ChainingValue>>,
+    parts: SliceParts,
 }
 
 impl ProgramSourceState {
     /// Notes the proof of a slice or of a part. `len` is that of the stream, as far as it is known.
     fn note(&mut self, slice: Slice, len: u64, value: ChainingValue) {
-        let Some(part) = slice.part else { return self.tree.set(slice.index, value) };
-        if self.tree.has(slice.index) {
-            return;
-        }
-        let parts = self.parts.entry(slice.index).or_default();
-        parts.insert(part, value);
-        if parts.len() == usize::from(part_count(len, slice.index)) {
-            let values: Vec<ChainingValue> = parts.values().copied().collect();
-            self.parts.remove(&slice.index);
-            if let Some(value) = merge(&values) {
-                self.tree.set(slice.index, value);
-            }
+        if !self.tree.has(slice.index)
+            && let Some(value) = self.parts.whole(slice, len, value)
+        {
+            self.tree.set(slice.index, value);
         }
     }
 }
@@ -105,7 +96,7 @@ impl ProgramSource {
         };
         let input = Input::run(command, &name, Arc::clone(&cancel))?;
         let tree = FileTree::new(GROWING);
-        let (kept, parts) = (VecDeque::new(), BTreeMap::new());
+        let (kept, parts) = (VecDeque::new(), SliceParts::default());
         let state = ProgramSourceState { kept, first: 0, asked: 0, end: None, tree, parts };
         let pool = pool.clone();
         let (state, changed) = (Mutex::new(state), Condvar::new());

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use haul_core::digest::PART_LEN;
+use haul_core::digest::{PART_LEN, PARTS};
 use haul_core::entry::GROWING;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
@@ -19,8 +19,6 @@ use haul_core::{
 
 use super::settings::{PipeSettings, PipeStatus};
 
-/// The parts of a slice.
-const PARTS: u64 = SLICE_LEN / PART_LEN;
 /// How often a part is sent again because its connection was lost. Fewer times than in a copy: a remote end without
 /// connections ends its program soon.
 const CONNECTION_RETRIES: u32 = 30;
@@ -33,14 +31,14 @@ const STILL_AGAIN: Duration = Duration::from_millis(25);
 const STILL_TIMES: u32 = 8;
 
 /// The number of parts of a stream. A stream of one slice has no parts.
-fn part_count(len: u64) -> u64 {
+fn parts_of_stream(len: u64) -> u64 {
     if len <= SLICE_LEN { 1 } else { len.div_ceil(PART_LEN) }
 }
 
 /// The part of a slice that is part `index` of the stream; `None` if no stream is that long.
 fn slice(index: u64) -> Option<Slice> {
-    let part = u8::try_from(index % PARTS).ok()?;
-    Some(Slice { part: Some(part), ..Slice::whole(0, u32::try_from(index / PARTS).ok()?) })
+    let part = u8::try_from(index % u64::from(PARTS)).ok()?;
+    Some(Slice { part: Some(part), ..Slice::whole(0, u32::try_from(index / u64::from(PARTS)).ok()?) })
 }
 
 /// A part to move.
@@ -87,7 +85,7 @@ struct PipePartsState {
 
 impl PipePartsState {
     fn is_done(&self) -> bool {
-        self.error.is_some() || self.len.is_some_and(|len| self.taken == part_count(len))
+        self.error.is_some() || self.len.is_some_and(|len| self.taken == parts_of_stream(len))
     }
 
     /// Parts were taken.
@@ -179,7 +177,7 @@ impl PipeParts {
             if let Some(job) = state.again.pop() {
                 return Some(job);
             }
-            let ends = state.len.is_some_and(|len| state.next >= part_count(len));
+            let ends = state.len.is_some_and(|len| state.next >= parts_of_stream(len));
             if !ends && state.next - state.taken < self.settings.parts() {
                 let index = state.next;
                 state.next += 1;
@@ -254,7 +252,7 @@ impl PipeParts {
             let cause = "its length changed after its end";
             self.fail(Error::new(ErrorKind::Protocol, Side::Source, "read", cause));
         }
-        is_other || index >= part_count(len)
+        is_other || index >= parts_of_stream(len)
     }
 
     fn settle(&self, mut job: PipePart, outcome: Result<Outcome>) {

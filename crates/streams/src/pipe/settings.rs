@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use haul_core::digest::PART_LEN;
-use haul_core::{Digest, SLICE_LEN, Sink, Source};
+use haul_core::digest::PARTS;
+use haul_core::{Digest, Sink, Source};
 
 /// Both ends of a pipe.
 pub struct Pipe {
@@ -40,7 +40,7 @@ impl PipeSettings {
 
     /// How many parts of slices may be on their way, so that the first and the last of them are within the window.
     pub(super) fn parts(&self) -> u64 {
-        (u64::from(self.window.max(1)) - 1) * (SLICE_LEN / PART_LEN) + 1
+        (u64::from(self.window.max(1)) - 1) * u64::from(PARTS) + 1
     }
 }
 

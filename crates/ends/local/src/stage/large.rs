@@ -1,17 +1,18 @@
 //! Large files: written slice by slice, staged or in place.
 
 use haul_core::sync::{Mutex, MutexGuard, RwLock};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use haul_core::digest::{PART_LEN, merge, part_count, slice_count};
+use haul_core::digest::slice_count;
 use haul_core::entry::GROWING;
 use haul_core::journal::JournalHeader;
 use haul_core::{
     ChainingValue, Digest, Entry, Error, FileTree, Result, SLICE_LEN, SinkOptions, Slice, SliceData,
+    SliceParts,
 };
 
 use super::journal::{self, Journal, JournalContent};
@@ -28,8 +29,6 @@ use crate::tree::local_tree::LocalTree;
 
 /// Locks for writing slices of one file, shared by their indices.
 const LOCK_STRIPES: usize = 16;
-/// Parts of a slice.
-const PARTS: usize = (SLICE_LEN / PART_LEN) as usize;
 
 /// A slice, and the chaining value of its content.
 pub(crate) type HashedSlice = (u32, ChainingValue);
@@ -68,7 +67,7 @@ struct SlicesProgress {
     /// Of a stream: the slices that its journal had, until they are written or prove to be the same.
     found: BTreeMap<u32, ChainingValue>,
     /// Slices of which some parts are written. They count once they are whole.
-    parts: HashMap<u32, [Option<ChainingValue>; PARTS]>,
+    parts: SliceParts,
     /// Written, not yet synced.
     dirty: Vec<HashedSlice>,
     /// Synced, not yet recorded.
@@ -96,7 +95,7 @@ impl SlicesProgress {
             true => found.slices.clone(),
             false => Vec::new(),
         };
-        Self { tree, found: known, parts: HashMap::new(), dirty: Vec::new(), durable, journal: None }
+        Self { tree, found: known, parts: SliceParts::default(), dirty: Vec::new(), durable, journal: None }
     }
 
     /// A slice is in place.
@@ -104,19 +103,6 @@ impl SlicesProgress {
         self.tree.set(index, value);
         self.found.remove(&index);
         self.dirty.push((index, value));
-    }
-
-    /// The chaining value of the slice that was written, whole or in part; `None` while parts of it are missing.
-    fn whole(&mut self, slice: Slice, len: u64, value: ChainingValue) -> Option<ChainingValue> {
-        let Some(part) = slice.part else { return Some(value) };
-        let parts = self.parts.entry(slice.index).or_default();
-        *parts.get_mut(usize::from(part))? = Some(value);
-        let found: Vec<_> = parts.iter().map_while(|part| *part).collect();
-        if found.len() < usize::from(part_count(len, slice.index)) {
-            return None;
-        }
-        self.parts.remove(&slice.index);
-        merge(&found)
     }
 }
 
@@ -299,7 +285,7 @@ impl LargeFile {
             output.write_back(place.0, place.1);
         }
         let mut progress = self.progress.lock();
-        if let Some(value) = progress.whole(slice, self.entry().len, data.value) {
+        if let Some(value) = progress.parts.whole(slice, self.entry().len, data.value) {
             progress.add(slice.index, value);
         }
         Ok(())
