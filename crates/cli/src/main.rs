@@ -12,6 +12,7 @@ mod open_files;
 mod render;
 mod settings;
 mod signals;
+mod standard_streams;
 mod stop_time;
 mod values;
 

@@ -1,7 +1,5 @@
 //! `haul put -n`: estimates the requests.
 
-use std::os::fd::AsFd;
-
 use haul_core::{ObjectPlace, Result};
 use haul_object::Client;
 use haul_streams::put::estimate;
@@ -10,6 +8,7 @@ use crate::args::PutArgs;
 use crate::exit_code::Exit;
 use crate::render::{OutputLines, estimate_json, estimate_line};
 use crate::settings::usage;
+use crate::standard_streams;
 
 /// Prints the requests for each destination. Reads no input and makes no request.
 ///
@@ -48,9 +47,7 @@ pub(super) fn run(
 
 /// The remaining bytes of standard input; `None` if it is not a file.
 fn length_of_input() -> Option<u64> {
-    let stdin = std::io::stdin();
-    let fd = stdin.as_fd().try_clone_to_owned().ok()?;
-    let mut file = std::fs::File::from(fd);
+    let mut file = std::fs::File::from(standard_streams::input().ok()?);
     let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let at = std::io::Seek::stream_position(&mut file).ok()?;
     Some(metadata.len().saturating_sub(at))

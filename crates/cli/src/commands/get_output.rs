@@ -1,6 +1,5 @@
 //! The output of `haul get`, and its progress.
 
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,13 +13,14 @@ use super::stream::StreamProgress;
 use crate::args::GetArgs;
 use crate::manifest::ManifestNames;
 use crate::settings::{content_memory, identities};
+use crate::standard_streams;
 
 /// Standard output, for content.
 ///
 /// # Errors
-/// The error of dup(2).
+/// If it is closed; the error of dup(2).
 pub(super) fn stdout() -> Result<ContentOutput> {
-    let fd = std::io::stdout().as_fd().try_clone_to_owned();
+    let fd = standard_streams::output();
     Ok(ContentOutput::open(
         fd.map_err(|error| Error::io(Side::Destination, "write standard output", &error))?,
     ))

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::IsTerminal;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -23,6 +23,7 @@ use haul_streams::get::{CheckedBy, Got};
 use crate::args::{GivenArgs, StoreArgs};
 use crate::render::{Console, StoredEncoding, print_line};
 use crate::settings::store_settings;
+use crate::standard_streams;
 
 /// Interval of progress updates.
 const LOOK: Duration = Duration::from_millis(200);
@@ -67,15 +68,13 @@ pub(super) fn open(
 /// Standard input, unless it is a terminal.
 ///
 /// # Errors
-/// [`ErrorKind::Usage`] with the hint if it is one; the error of duplicating it.
+/// [`ErrorKind::Usage`] with the hint if it is one; if it is closed; the error of duplicating it.
 pub(super) fn stdin(hint: &str) -> Result<OwnedFd> {
-    let stdin = std::io::stdin();
-    if stdin.is_terminal() {
+    if std::io::stdin().is_terminal() {
         let error = Error::new(ErrorKind::Usage, Side::Local, "read standard input", "it is a terminal");
         return Err(error.with_hint(hint));
     }
-    let fd = stdin.as_fd().try_clone_to_owned();
-    fd.map_err(|error| Error::io(Side::Source, "read standard input", &error))
+    standard_streams::input().map_err(|error| Error::io(Side::Source, "read standard input", &error))
 }
 
 /// Opens a store for a command that is no run, over `family`.

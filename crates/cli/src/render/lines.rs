@@ -4,30 +4,28 @@ use haul_core::Result;
 use haul_core::sync::Mutex;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::fd::AsFd;
 
 use super::print::no_output;
 use crate::exit_code::Exit;
+use crate::standard_streams;
 
 /// Buffered standard output. The first failure is kept and nothing is written after it.
 pub(crate) struct OutputLines(Mutex<LinesState>);
 
 struct LinesState {
-    out: Option<BufWriter<File>>,
-    failure: Option<io::Error>,
+    /// Standard output, or why nothing more can be written to it.
+    out: io::Result<BufWriter<File>>,
+    /// Whether a line was lost. A closed output loses none until one is written.
+    lost: bool,
     terminal: bool,
 }
 
 impl OutputLines {
     /// The current standard output.
     pub(crate) fn stdout() -> Self {
-        let stdout = io::stdout();
-        let terminal = stdout.is_terminal();
-        let (out, failure) = match stdout.as_fd().try_clone_to_owned() {
-            Ok(fd) => (Some(BufWriter::with_capacity(64 * 1024, File::from(fd))), None),
-            Err(error) => (None, Some(error)),
-        };
-        Self(Mutex::new(LinesState { out, failure, terminal }))
+        let terminal = io::stdout().is_terminal();
+        let out = standard_streams::output().map(|fd| BufWriter::with_capacity(64 * 1024, File::from(fd)));
+        Self(Mutex::new(LinesState { out, lost: false, terminal }))
     }
 
     /// Writes one line, newline included. Flushes it if standard output is a terminal.
@@ -38,6 +36,7 @@ impl OutputLines {
             out.write_all(line)?;
             if terminal { out.flush() } else { Ok(()) }
         });
+        state.lost |= state.out.is_err();
     }
 
     /// Flushes the buffer.
@@ -60,24 +59,24 @@ impl OutputLines {
 
     /// Whether the reader closed the pipe or a write failed.
     pub(crate) fn is_closed(&self) -> bool {
-        self.0.lock().failure.is_some()
+        self.0.lock().lost
     }
 
     /// The write error, if there was one other than a closed pipe.
     pub(crate) fn failure(&self) -> Option<String> {
         let state = self.0.lock();
-        let failure = state.failure.as_ref().filter(|error| error.kind() != io::ErrorKind::BrokenPipe);
-        failure.map(ToString::to_string)
+        let failure = state.out.as_ref().err().filter(|error| error.kind() != io::ErrorKind::BrokenPipe);
+        failure.filter(|_| state.lost).map(ToString::to_string)
     }
 }
 
 impl LinesState {
     fn attempt(&mut self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) {
-        let Some(out) = &mut self.out else { return };
+        let Ok(out) = &mut self.out else { return };
         if let Err(error) = write(out) {
-            self.failure = Some(error);
+            self.lost = true;
             // Drops the buffer without writing it.
-            if let Some(out) = self.out.take() {
+            if let Ok(out) = std::mem::replace(&mut self.out, Err(error)) {
                 let _ = out.into_parts();
             }
         }

@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use haul_core::{Error, ErrorKind, Result, Side};
 
+use crate::standard_streams;
+
 /// Prints an error and its hint to standard error.
 pub(crate) fn print_error(error: &Error) {
     let mut text = format!("haul: {error}\n");
@@ -23,6 +25,9 @@ pub(crate) fn print_line(line: &str) {
 /// # Errors
 /// The write error, if there was one other than a closed pipe.
 pub(crate) fn print_help(help: &clap::Error) -> Result<()> {
+    if !help.use_stderr() {
+        standard_streams::output().map_err(no_output)?;
+    }
     match help.print().and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(no_output(error)),
         _ => Ok(()),

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use haul_core::{Error, Result, Side};
 
 use super::errors::of_option;
+use crate::standard_streams;
 
 /// The end of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +104,10 @@ impl<R: BufRead> Iterator for ListRecords<R> {
 /// If it cannot be opened.
 pub(crate) fn open_list(name: &OsStr) -> Result<Box<dyn BufRead + Send>> {
     if name == "-" {
-        return Ok(Box::new(BufReader::new(io::stdin())));
+        let input = standard_streams::input();
+        let input =
+            input.map_err(|error| of_option(Error::io(Side::Local, "read standard input", &error)))?;
+        return Ok(Box::new(BufReader::new(File::from(input))));
     }
     let failed = |error: io::Error| {
         let failed = of_option(Error::io(Side::Local, "open the list", &error).on(name.as_bytes()));

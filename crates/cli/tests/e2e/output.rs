@@ -20,6 +20,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         every_command_has_help,
         completions_and_manual_pages_are_made,
         a_text_that_cannot_be_written_is_an_error,
+        a_closed_standard_input_is_no_empty_one,
         an_output_that_nobody_reads_does_not_stop_the_run,
         failures_are_named_in_a_list_that_can_be_used_again,
     ]
@@ -192,20 +193,41 @@ fn a_text_that_cannot_be_written_is_an_error() {
         "ls src/",
         "hash src/",
         "stat src/",
+        "copy -n src/ new/",
     ] {
-        let line = format!("exec {HAUL} {words} >/dev/full");
-        let run = CommandRun::new("sh", scene.tag()).args(["-c", &line]).in_dir(scene.path());
-        let run = run
-            .env("XDG_STATE_HOME", scene.home().join("state"))
-            .env("HAUL_IOPS", "5")
-            .finish()
-            .expect_code(1);
-        let said = run.err();
-        let line = said.trim_end();
-        assert_eq!(line.lines().count(), 1, "{words}: {run}");
-        let is_named = line.starts_with("haul: failed to write ") && line.contains("to standard output: ");
-        assert!(is_named && line.contains("No space left on device"), "{words}: {run}");
+        cannot_be_written(&scene, words, ">/dev/full", "No space left on device");
+        cannot_be_written(&scene, words, ">&-", "it is closed");
     }
+    cannot_be_written(&scene, "get src/file", ">&-", "it is closed");
+}
+
+fn shell(scene: &Scene, words: &str) -> CommandRun {
+    let run = CommandRun::new("sh", scene.tag()).args(["-c", &format!("exec {HAUL} {words}")]);
+    run.in_dir(scene.path()).env("XDG_STATE_HOME", scene.home().join("state")).env("HAUL_IOPS", "5")
+}
+
+fn cannot_be_written(scene: &Scene, words: &str, output: &str, why: &str) {
+    let run = shell(scene, &format!("{words} {output}")).finish().expect_code(1);
+    let said = run.err();
+    let line = said.trim_end().lines().last().unwrap_or_default();
+    assert!(line.starts_with("haul: failed to write ") && line.contains(why), "{words}: {run}");
+    assert!(line.contains("standard output"), "{words}: {run}");
+    assert!(words.starts_with("copy ") || said.lines().count() == 1, "{words}: {run}");
+}
+
+fn a_closed_standard_input_is_no_empty_one() {
+    let scene = Scene::new();
+    scene.tree("src").file("file", 10);
+    let copy = scene.tree("dst");
+    copy.file("kept", 10);
+    for (words, code) in [("put stream", 1), ("sync --delete --files-from - src/ dst/", 2)] {
+        let run = shell(&scene, &format!("{words} <&-")).finish().expect_code(code);
+        assert!(run.err().contains("failed to read standard input"), "{run}");
+        assert!(run.err().contains("it is closed"), "{run}");
+    }
+    assert!(copy.join("kept").exists() && !scene.join("stream").exists());
+    // Output that is not needed may be closed.
+    let _ = shell(&scene, "copy src/ new/ >&- <&-").finish().expect_success();
 }
 
 fn an_output_that_nobody_reads_does_not_stop_the_run() {
