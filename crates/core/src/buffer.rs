@@ -55,13 +55,13 @@ impl BufferPool {
         let mut state = self.0.state.lock();
         loop {
             if let Some(bytes) = state.free.pop() {
-                return Buffer { bytes, len: 0, pool: Some(self.clone()) };
+                return Buffer::of(self, bytes);
             }
             if state.unmade > 0 {
                 state.unmade -= 1;
                 drop(state);
                 // The system gives zeroed pages lazily: they take no memory until they are written.
-                return Buffer { bytes: vec![0; BUFFER_LEN], len: 0, pool: Some(self.clone()) };
+                return Buffer::of(self, vec![0; BUFFER_LEN]);
             }
             state = self.0.returned.wait(state);
         }
@@ -73,6 +73,12 @@ impl BufferPool {
         self.0.count
     }
 
+    /// Whether half of the buffers are not in use.
+    fn is_ample(&self) -> bool {
+        let state = self.0.state.lock();
+        state.free.len() + state.unmade >= self.0.count.div_ceil(2)
+    }
+
     /// Up to `count` buffers for the caller to keep, so that half of the pool, and at least two buffers, remain. Never
     /// blocks. The buffers are new, so they take no memory until they are written.
     #[must_use]
@@ -80,35 +86,53 @@ impl BufferPool {
         let mut state = self.0.state.lock();
         let spare = state.unmade.saturating_sub((self.0.count / 2).max(2)).min(count);
         state.unmade -= spare;
-        let make = |_| Buffer { bytes: vec![0; BUFFER_LEN], len: 0, pool: Some(self.clone()) };
+        let make = |_| Buffer::of(self, vec![0; BUFFER_LEN]);
         (0..spare).map(make).collect()
     }
 }
 
-/// Memory for content that returns to its pool when dropped.
+/// Content, in memory that returns to its pool when dropped, or in a range of another buffer ([`Buffer::view`]).
 #[derive(Default)]
 pub struct Buffer {
     bytes: Vec<u8>,
+    /// The content is in this buffer, from this offset on, and not in `bytes`.
+    view: Option<(Arc<Buffer>, usize)>,
     len: usize,
     pool: Option<BufferPool>,
 }
 
 impl Buffer {
+    fn of(pool: &BufferPool, bytes: Vec<u8>) -> Self {
+        Self { bytes, view: None, len: 0, pool: Some(pool.clone()) }
+    }
+
+    /// The content of `whole` from offset `start` on, `len` bytes at most, without a copy. It has no room, and is copied
+    /// when it is changed.
+    #[must_use]
+    pub fn view(whole: &Arc<Self>, start: usize, len: usize) -> Self {
+        let len = len.min(whole.len.saturating_sub(start));
+        Self { bytes: Vec::new(), view: Some((Arc::clone(whole), start)), len, pool: None }
+    }
+
     /// The content.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+        match &self.view {
+            None => &self.bytes[..self.len],
+            Some((whole, start)) => whole.bytes().get(*start..*start + self.len).unwrap_or_default(),
+        }
     }
 
     /// The content, mutable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[..self.len]
+        let len = self.len;
+        &mut self.own()[..len]
     }
 
     /// The free space in bytes.
     #[must_use]
     pub fn room(&self) -> usize {
-        self.bytes.len() - self.len
+        self.bytes.len().saturating_sub(self.len)
     }
 
     /// Extends the content by `len` bytes and returns them to be overwritten; their values are unspecified. `None` if
@@ -119,7 +143,7 @@ impl Buffer {
         }
         let start = self.len;
         self.len += len;
-        Some(&mut self.bytes[start..start + len])
+        Some(&mut self.own()[start..start + len])
     }
 
     /// Moves `len` bytes of the content from offset `from` to offset `to`.
@@ -128,12 +152,17 @@ impl Buffer {
     /// If a range is not within the content.
     pub fn shift(&mut self, from: usize, to: usize, len: usize) {
         if from != to {
-            self.bytes[..self.len].copy_within(from..from + len, to);
+            self.bytes_mut().copy_within(from..from + len, to);
         }
     }
 
-    /// Exchanges the memory of two buffers. Each still returns to its own pool.
+    /// Takes the content of `other`, and gives its own memory for it. Each buffer still returns to its own pool. If one
+    /// of them is a view, which has no memory to give, it takes a copy.
     pub fn exchange(&mut self, other: &mut Self) {
+        if self.bytes.len() < BUFFER_LEN || other.bytes.len() < BUFFER_LEN {
+            *self = Self { bytes: other.bytes().to_vec(), view: None, len: other.len, pool: None };
+            return;
+        }
         std::mem::swap(&mut self.bytes, &mut other.bytes);
         std::mem::swap(&mut self.len, &mut other.len);
     }
@@ -141,6 +170,21 @@ impl Buffer {
     /// Shortens the content to `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
+    }
+
+    /// Whether keeping the buffer for long leaves enough of its pool to others: half of it.
+    #[must_use]
+    pub fn may_be_kept(&self) -> bool {
+        self.pool.as_ref().is_none_or(BufferPool::is_ample)
+    }
+
+    /// Its own memory, with the content.
+    fn own(&mut self) -> &mut Vec<u8> {
+        if self.view.is_some() {
+            self.bytes = self.bytes().to_vec();
+            self.view = None;
+        }
+        &mut self.bytes
     }
 }
 
@@ -174,6 +218,34 @@ mod tests {
         assert!(!waiter.is_finished());
         drop(held);
         waiter.join().unwrap();
+    }
+
+    #[test]
+    fn a_view_shares_content_and_is_copied_when_it_changes() {
+        let pool = BufferPool::new(2 * BUFFER_LEN as u64);
+        let mut whole = pool.take();
+        whole.grow(6).unwrap().copy_from_slice(b"abcdef");
+        let whole = Arc::new(whole);
+        let mut view = Buffer::view(&whole, 2, 3);
+        assert_eq!((view.bytes(), view.room()), (&b"cde"[..], 0));
+        assert_eq!(
+            (Buffer::view(&whole, 4, 9).bytes(), Buffer::view(&whole, 9, 1).bytes()),
+            (&b"ef"[..], &b""[..])
+        );
+        view.bytes_mut()[0] = b'x';
+        assert_eq!((view.bytes(), whole.bytes()), (&b"xde"[..], &b"abcdef"[..]));
+        // Packed content takes the place of the view, and the scratch keeps its memory.
+        let (mut view, mut scratch) = (Buffer::view(&whole, 1, 4), pool.take());
+        scratch.grow(2).unwrap().copy_from_slice(b"zz");
+        view.exchange(&mut scratch);
+        assert_eq!((view.bytes(), scratch.bytes(), scratch.room()), (&b"zz"[..], &b"zz"[..], BUFFER_LEN - 2));
+        assert!(!scratch.may_be_kept() && view.may_be_kept());
+        // A view keeps the whole buffer in use.
+        let view = Buffer::view(&whole, 0, 1);
+        drop((whole, scratch));
+        assert_eq!(pool.0.state.lock().free.len(), 1);
+        drop(view);
+        assert_eq!(pool.0.state.lock().free.len(), 2);
     }
 
     #[test]

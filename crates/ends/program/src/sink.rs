@@ -86,7 +86,7 @@ struct WaitingSlice {
 /// The content of a slice or a part that waits.
 enum HeldContent {
     Whole(Buffer),
-    /// A buffer has room for a whole slice, so a part that may wait for long is copied out of it.
+    /// A buffer has room for a whole slice, so a part is copied out of it if buffers are scarce: it may wait for long.
     Part(Vec<u8>),
 }
 
@@ -313,7 +313,7 @@ impl SharedProgramSink {
     }
 
     fn hold(&self, content: Buffer, slice: Slice) -> HeldContent {
-        if slice.part.is_none() {
+        if slice.part.is_none() || content.may_be_kept() {
             return HeldContent::Whole(content);
         }
         let mut memory = self.state.lock().spare.pop().unwrap_or_default();

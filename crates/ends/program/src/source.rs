@@ -251,20 +251,12 @@ impl Source for ProgramSource {
         let len = ended.unwrap_or(GROWING);
         let slice = batch.slices[0];
         let start = usize::try_from(slice.start() % SLICE_LEN).unwrap_or(usize::MAX);
-        let bytes = found.as_deref().and_then(|kept| kept.bytes().get(start..)).unwrap_or_default();
-        let bytes = &bytes[..bytes.len().min(usize::try_from(slice.len_in(len)).unwrap_or(usize::MAX))];
+        let wanted = usize::try_from(slice.len_in(len)).unwrap_or(usize::MAX);
+        let content = found.as_ref().map(|kept| Buffer::view(kept, start, wanted)).unwrap_or_default();
+        let bytes = content.bytes();
         if bytes.is_empty() && len != 0 || found.is_none() {
             let behind = SliceData { extents: Vec::new(), value: ChainingValue::default() };
-            return Ok(BatchData {
-                batch,
-                slices: vec![Ok(behind)],
-                content: Buffer::default(),
-                at_hand: true,
-            });
-        }
-        let mut content = shared.pool.take();
-        if let Some(space) = content.grow(bytes.len()) {
-            space.copy_from_slice(bytes);
+            return Ok(BatchData { batch, slices: vec![Ok(behind)], content, at_hand: true });
         }
         let mut hasher = SliceHasher::new(len, slice.start());
         hasher.update(bytes);

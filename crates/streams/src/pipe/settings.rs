@@ -28,9 +28,8 @@ pub struct PipeSettings {
 }
 
 impl PipeSettings {
-    /// For two ends that both have `buffers` for content. A slice takes one until the other program has taken it, and
-    /// another one while it is sent; compression may take half of all buffers. A thread that `waits` for an
-    /// answer takes none meanwhile.
+    /// For two ends that both have `buffers` for content. A slice takes one until the other program has taken it;
+    /// compression may take half of all buffers. A thread that `waits` for an answer takes none meanwhile.
     #[must_use]
     pub fn within(buffers: usize, waits: bool, allow_empty: bool) -> Self {
         let window = (buffers / 2).saturating_sub(2).clamp(1, 256);
