@@ -104,6 +104,22 @@ fn the_engine_keeps_the_rate_only_if_no_connection_does() {
 }
 
 #[test]
+fn one_batch_after_another_passes_the_rate() {
+    let mut setup = Setup::new([file("g", 4 * SLICE_LEN)], []);
+    setup.source.content_len.store(16 << 10, Ordering::Relaxed);
+    setup.faults.cancel_at(EndCall::Write, &setup.cancel);
+    let pace = haul_core::Pace::default();
+    pace.set(Some(64 << 10));
+    let report = setup.run(CopyOptions { pace: pace.clone(), keeps_rate: true, ..options() });
+    assert!(report.interrupted);
+    assert!(
+        pace.taken() < 2 * (16 << 10),
+        "{} bytes had passed when the first batch was written",
+        pace.taken()
+    );
+}
+
+#[test]
 fn a_large_file_that_a_list_names_twice_is_sent_once() {
     let mut setup = Setup::new([file("g", 30 * SLICE_LEN)], []);
     let list = (0..2000).map(|_| Ok(path("g")));
