@@ -41,6 +41,7 @@ pub(crate) fn advice(text: &[u8]) -> Option<String> {
         .or_else(|| of_url(&text))
         .or_else(|| of_windows(&text))
         .or_else(|| of_daemon(&text))
+        .or_else(|| of_scheme(&text))
         .or_else(|| of_remote(&text))
         .or_else(|| of_port(&text))
 }
@@ -161,6 +162,18 @@ fn of_daemon(text: &str) -> Option<String> {
     })
 }
 
+/// A scheme of haul without the rest, as in `s3:`.
+fn of_scheme(text: &str) -> Option<String> {
+    let name = text.strip_suffix(':')?;
+    let url = match name {
+        "s3" | "gs" | "az" => format!("{name}:// for the list of all buckets"),
+        "ssh" | "sftp" => format!("{name}://HOST/PATH"),
+        "smb" => "smb://HOST/SHARE/PATH".to_owned(),
+        _ => return None,
+    };
+    Some(format!("write {url} (for a host named {name}, write ssh://{name}/~)"))
+}
+
 /// `s3:bucket/key` and `:s3:bucket/key`.
 fn of_remote(text: &str) -> Option<String> {
     let inline = text.strip_prefix(':');
@@ -243,6 +256,10 @@ mod tests {
             ("gs:bucket", "write gs://bucket"),
             ("gcs:bucket", "write gs://bucket"),
             ("b2:bucket/x", "--endpoint"),
+            ("s3:", "write s3:// for the list of all buckets (for a host named s3, write ssh://s3/~)"),
+            ("gs:", "write gs://"),
+            ("sftp:", "write sftp://HOST/PATH (for a host named sftp"),
+            ("smb:", "write smb://HOST/SHARE/PATH"),
             ("gdrive:docs", "use rclone"),
             ("me@h:2222:/srv/x", "write ssh://me@h:2222/srv/x (for a file named 2222:/srv/x"),
             ("h:2222:x", "write ssh://h:2222/~/x"),
@@ -275,7 +292,8 @@ mod tests {
             "s3x//b",
             "arn:x",
             "s3:~/x",
-            "s3:",
+            "me@s3:",
+            "s3a:",
             "sftp:/srv/x",
             "backup:bucket/key",
             "1://x",

@@ -108,6 +108,26 @@ impl<K: Clean + Ord, V: Clean> Clean for BTreeMap<K, V> {
     }
 }
 
+/// A word quoted for a shell: plain, in single quotes, or in `$'…'` of bash, zsh and ksh if it is not text.
+#[must_use]
+pub fn shell_quoted(word: &[u8]) -> String {
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_-./:@%+=,".contains(b);
+    if !word.is_empty() && word.iter().all(plain) {
+        return String::from_utf8_lossy(word).into_owned();
+    }
+    match std::str::from_utf8(word) {
+        Ok(text) if !text.chars().any(char::is_control) => format!("'{}'", text.replace('\'', r"'\''")),
+        _ => {
+            let bytes = word.iter().map(|b| match b {
+                b'\'' | b'\\' => format!("\\{}", char::from(*b)),
+                b' '..=b'~' => char::from(*b).to_string(),
+                _ => format!("\\x{b:02x}"),
+            });
+            format!("$'{}'", bytes.collect::<String>())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

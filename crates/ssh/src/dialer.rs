@@ -35,8 +35,6 @@ const NONE: u8 = 2;
 /// Opens connections by starting ssh.
 pub struct SshDialer {
     shell: Vec<String>,
-    /// `shell` is the command of `-e`.
-    shell_given: bool,
     family: Option<IpFamily>,
     host: SshHost,
     errand: Errand,
@@ -73,7 +71,6 @@ impl SshDialer {
         let dir = if is_free && persistent.is_none() { control_dir() } else { None };
         Ok(Self {
             shell: config.shell.clone(),
-            shell_given: config.shell_given,
             family: config.family,
             host: host.clone(),
             errand,
@@ -95,7 +92,8 @@ impl SshDialer {
     fn login(&self) -> LoginCommand {
         let port = self.host.port.map_or_else(String::new, |port| format!("-p {port} "));
         let host = printable(self.host.destination.as_bytes());
-        LoginCommand { given: self.shell_given, name: self.name(), host: format!("{port}{host}") }
+        let shell = self.options.is_ssh.then(|| self.shell.clone());
+        LoginCommand { shell, name: self.name(), host: format!("{port}{host}") }
     }
 
     /// The whole command of a connection.

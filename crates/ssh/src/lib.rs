@@ -22,4 +22,4 @@ pub use config::{Persist, SshConfig};
 pub use dialer::{OpenPipes, Pipes, SshDialer};
 pub use errand::Errand;
 pub use process::abandon;
-pub use trouble::{is_missing, no_login};
+pub use trouble::{is_missing, no_login, sftp_only};

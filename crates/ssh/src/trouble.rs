@@ -1,5 +1,6 @@
 //! The consequence of the end of an ssh process for the next attempt, and the error for the user.
 
+use haul_core::text::shell_quoted;
 use haul_core::{Error, ErrorKind, Side};
 
 use super::errand::Errand;
@@ -22,6 +23,28 @@ pub fn no_login(said: &[u8]) -> Option<(&'static str, &'static str)> {
     ))
 }
 
+/// What sshd prints instead of running a command, with `ForceCommand internal-sftp`.
+const SFTP_ONLY: &str = "This service allows sftp connections only";
+
+/// The status with which the SFTP server of OpenSSH ends after a message that is none of SFTP.
+const BAD_MESSAGE: i32 = 11;
+
+/// The types of packets with which an SFTP server may begin: SSH_FXP_VERSION and SSH_FXP_STATUS.
+const SFTP_ANSWERS: [u8; 2] = [2, 101];
+
+/// The cause and the way out if the account `name` runs the SFTP server instead of any command, by what it sent.
+#[must_use]
+pub fn sftp_only(said: &[u8], name: &str) -> Option<(&'static str, String)> {
+    let in_words = said.windows(SFTP_ONLY.len()).any(|words| words == SFTP_ONLY.as_bytes());
+    // The length of a packet, which is at most 256 KiB, and its type.
+    let in_packets = matches!(said, [0, 0..=3, _, _, kind, ..] if SFTP_ANSWERS.contains(kind));
+    (in_words || in_packets).then(|| ("this account there runs SFTP alone", over_sftp(name)))
+}
+
+fn over_sftp(name: &str) -> String {
+    format!("write sftp://{name}/PATH, which needs no haul there")
+}
+
 /// The hint for a command that failed without a word.
 const SILENT_SHELL: &str = "is the shell of this account there one that runs no commands, as false does? then log in \
                             as another user, or give it a shell (chsh)";
@@ -31,6 +54,10 @@ const SILENT_SHELL: &str = "is the shell of this account there one that runs no 
 pub fn is_missing(error: &Error) -> bool {
     error.operation() == START && error.kind() == ErrorKind::Unreachable
 }
+
+/// The hint for another haul, or another program.
+const SAME_VERSION: &str =
+    "the same version of haul must be installed there; another one is named with `--remote-haul PATH`";
 
 /// The status that ssh ends with for reasons of its own, as opposed to those of the command.
 const SSH_FAILED: i32 = 255;
@@ -64,8 +91,9 @@ pub(super) fn is_host_key(lines: &[&str]) -> bool {
 
 /// The command that logs in, for hints.
 pub(super) struct LoginCommand {
-    /// It is that of `-e`, which is not repeated, because it may contain a password.
-    pub(super) given: bool,
+    /// The command and its options, if it is ssh. Another one is not repeated, because it may contain a password
+    /// (`sshpass -p`).
+    pub(super) shell: Option<Vec<String>>,
     /// The name of the host, for messages.
     pub(super) name: String,
     /// The last arguments, up to the host.
@@ -76,11 +104,11 @@ impl LoginCommand {
     /// The command as a user runs it, with more arguments.
     fn with(&self, more: &str) -> String {
         let host = &self.host;
-        if self.given {
-            format!("`SSH {host}{more}` (SSH: the command that you gave with -e)")
-        } else {
-            format!("`ssh {host}{more}`")
-        }
+        let Some(shell) = &self.shell else {
+            return format!("`SSH {host}{more}` (SSH: the command that you gave with -e)");
+        };
+        let words: Vec<String> = shell.iter().map(|word| shell_quoted(word.as_bytes())).collect();
+        format!("`{} {host}{more}`", words.join(" "))
     }
 }
 
@@ -155,10 +183,9 @@ pub(super) fn explain(
                 last => format!("`{remote_haul} agent` ended with status {code}: {last}"),
             };
             let hint = match last {
-                "" if code == 1 => SILENT_SHELL,
-                _ => {
-                    "the same version of haul must be installed there; another one is named with `--remote-haul PATH`"
-                }
+                "" if code == 1 => SILENT_SHELL.to_owned(),
+                "" if code == BAD_MESSAGE => format!("does this account run SFTP alone? then {}", over_sftp(name)),
+                _ => SAME_VERSION.to_owned(),
             };
             // haul ends in order without a greeting if its session ends as the connection joins it. The next one finds no
             // session and begins anew.
@@ -239,7 +266,9 @@ mod tests {
     use super::*;
 
     fn login(given: bool) -> LoginCommand {
-        LoginCommand { given, name: "db1:2222".to_owned(), host: "-p 2222 db1".to_owned() }
+        let words: &[&str] = if given { &["ssh", "-i", "my key"] } else { &["ssh"] };
+        let shell = words.iter().map(|word| (*word).to_owned()).collect();
+        LoginCommand { shell: Some(shell), name: "db1:2222".to_owned(), host: "-p 2222 db1".to_owned() }
     }
 
     fn trouble(code: i32, line: &str) -> (AfterRefusal, String) {
@@ -292,16 +321,33 @@ mod tests {
         let open = ["Load key \"/k\": bad permissions", "me@db1: Permission denied (publickey)."];
         assert_eq!(hint(&open), "Load key \"/k\": bad permissions: name another key, as in -e 'ssh -i KEY'");
         assert!(hint(&denied).contains("`ssh -p 2222 db1 true`"));
-        assert!(
-            hint_of(true, &denied)
-                .contains("`SSH -p 2222 db1 true` (SSH: the command that you gave with -e)")
-        );
+        assert!(hint_of(true, &denied).contains("`ssh -i 'my key' -p 2222 db1 true`"));
+        let sshpass = LoginCommand { shell: None, ..login(true) };
+        let refused = explain(Some(255), &denied, &sshpass, &Errand::Sftp).error;
+        let shown = "`SSH -p 2222 db1 true` (SSH: the command that you gave with -e)";
+        assert!(refused.hint().unwrap_or_default().contains(shown));
         assert!(hint(&["ssh: Could not resolve hostname db1: no"]).contains("./PATH"));
         assert_eq!(hint(&["Connection refused"]), "");
         let (other, text) = trouble(2, "error: unrecognized subcommand 'agent'");
         assert_eq!(other, AfterRefusal::Fatal);
         assert!(text.contains("status 2: error: unrecognized"), "{text}");
         assert_eq!(trouble(0, "").0, AfterRefusal::Later);
+    }
+
+    #[test]
+    fn an_account_for_sftp_alone_is_recognized() {
+        let way_out = |said: &[u8]| sftp_only(said, "me@db1:2222").map(|(_, hint)| hint);
+        let url = "write sftp://me@db1:2222/PATH, which needs no haul there";
+        for said in
+            [&b"This service allows sftp connections only.\r\n"[..], b"\0\0\0\x05\x02\0\0\0\x03", b"\0\0\x01\x10\x65x"]
+        {
+            assert_eq!(way_out(said).as_deref(), Some(url), "{said:?}");
+        }
+        for said in [&b"Welcome to db1"[..], b"\0\0\0\x05\x03", b"\0\x09\0\x05\x02", b"\0\0", b""] {
+            assert_eq!(way_out(said), None, "{said:?}");
+        }
+        let refused = explain(Some(BAD_MESSAGE), &[], &login(false), &Errand::Agent("haul".to_owned()));
+        assert!(refused.error.hint().unwrap_or_default().contains("sftp://db1:2222/PATH"));
     }
 
     #[test]

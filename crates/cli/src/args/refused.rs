@@ -109,7 +109,9 @@ fn no_option(error: &clap::Error, command: &str, words: &[OsString]) -> String {
         Some(meant) if !foreign::is_known(word) => {
             format!("`{word}` is not an option of `haul {command}`; a similar one is `{meant}`")
         }
-        _ => format!("`{word}` is not an option of `haul {command}`: `haul {command} --help` lists them"),
+        _ => foreign::advice_elsewhere(command, word).unwrap_or_else(|| {
+            format!("`{word}` is not an option of `haul {command}`: `haul {command} --help` lists them")
+        }),
     }
 }
 

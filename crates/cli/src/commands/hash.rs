@@ -2,7 +2,7 @@
 
 use haul_core::{Error, ErrorKind, Report, Result, Side};
 
-use haul_job::{each_source, open_sources};
+use haul_job::{Observer, each_source, open_sources};
 
 use super::output::showing;
 use super::start::{ends_of_run, start_run};
@@ -31,6 +31,7 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit> {
     };
     let start = Start::new(SummaryCommand::Hash, at.to_string(), None);
     let (console, cancel) = start_run(output, &start)?;
+    link.timeout_note([&at].into_iter()).iter().for_each(|text| console.note(text));
     let mut ends = ends_of_run(link.config, &console, &cancel);
     let lines = OutputLines::stdout();
     ends.check_pages(args.pages.checks());

@@ -44,6 +44,7 @@ pub(super) fn run(sources: &[OsString], files_from: Option<&OsString>, args: &Tr
     let link = LinkArgs::listing(args.link.host.clone(), args.link.timeout);
     let link = LinkSettings::resolve(&link, &args.given)?.with_stores(&args.store, &args.given);
     link.check_endpoint(places.iter())?;
+    link.timeout_note(places.iter()).iter().for_each(|text| print_line(text));
     let mut ends = Ends::new(link.config, Arc::new(print_line), Cancel::default().flag());
     let list = Mutex::new(SourceList { lines: SortedLines::new(), failed: false, json: args.output.json });
     let exit = each(&places, |at| {

@@ -58,6 +58,7 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
         .storing(&args.stored);
     link.config.limit_operations(args.limits.iops);
     link.check_endpoint(request.sources.iter().chain(request.destinations()))?;
+    let timeout_note = link.timeout_note(request.sources.iter().chain(request.destinations()));
     refuse_truncating(files_from.as_ref(), &output)?;
     let sources = request.sources.iter().map(ToString::to_string).collect();
     let destinations: Vec<String> = request.destinations().map(ToString::to_string).collect();
@@ -71,6 +72,7 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
         Start { job: record.as_ref().ok().cloned().flatten(), command: *command, sources, destination };
     let (console, cancel) = start_run(output, &start)?;
     stop_time::watch(&args.limits, &cancel, &console)?;
+    timeout_note.iter().for_each(|text| console.note(text));
     if job.is_local() {
         note_useless(&link, &console);
     }

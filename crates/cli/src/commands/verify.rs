@@ -56,9 +56,11 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         .explaining(args.verbose || args.output.json)
         .with_stores(&args.store, &args.given);
     link.check_endpoint(source.iter().chain([&destination]))?;
+    let timeout_note = link.timeout_note(source.iter().chain([&destination]));
     let listed = list.map(|file| read_paths(file, args.filter.from0)).transpose()?;
     let (files_from, list) = listed.unzip();
     let (console, cancel) = start_run(verify_settings(args), &start)?;
+    timeout_note.iter().for_each(|text| console.note(text));
     let mut ends = ends_of_run(link.config, &console, &cancel);
     ends.check_pages(args.pages.checks());
     let signers = args.allowed_signers.as_deref();

@@ -17,6 +17,9 @@ use crate::args::{CompressArgs, GivenArgs, HostOptions, LinkArgs, ShareArgs, Sto
 /// The default of `--remote-haul`.
 const DEFAULT_HAUL: &str = "haul";
 
+/// The default of `--timeout`, in seconds.
+const TIMEOUT: u32 = 30;
+
 /// The default of `--store-timeout`.
 const STORE_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -26,6 +29,8 @@ pub(crate) struct LinkSettings {
     pub(crate) config: EndsConfig,
     /// Given options that have no effect if source and destination are local.
     pub(crate) remote_only: Vec<&'static str>,
+    /// The command line gave `--timeout`.
+    timeout_typed: bool,
 }
 
 impl LinkSettings {
@@ -103,7 +108,24 @@ impl LinkSettings {
             stored: PutOptions::default(),
             shares: share_settings(&args.host.share),
         };
-        Ok(Self { config, remote_only })
+        let timeout_typed = args.timeout != TIMEOUT && !given.has("timeout");
+        Ok(Self { config, remote_only, timeout_typed })
+    }
+
+    /// The note for `--timeout` where the option of stores is meant: no host is among the locations.
+    pub(crate) fn timeout_note<'a>(&self, ends: impl Iterator<Item = &'a Location>) -> Option<&'static str> {
+        let mut has_store = false;
+        for end in ends {
+            match end {
+                Location::Object(_) => has_store = true,
+                Location::Local(_) => {}
+                Location::Ssh { .. } | Location::Sftp { .. } | Location::Smb { .. } => return None,
+            }
+        }
+        let is_meant = self.timeout_typed && has_store && self.config.stores.timeout == STORE_TIMEOUT;
+        is_meant.then_some(
+            "--timeout does not count for stores: --store-timeout sets how long haul tries there (120 s by default)",
+        )
     }
 
     /// With `explains`, adds to the report why a way for content cannot be used.

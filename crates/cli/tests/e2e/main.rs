@@ -13,6 +13,7 @@
     reason = "a test fails by panicking and says what it does"
 )]
 
+mod advice;
 mod ages;
 mod backups;
 mod between;
@@ -231,6 +232,7 @@ fn main() -> ExitCode {
         words::cases(),
         guards::cases(),
         habits::cases(),
+        advice::cases(),
         mistakes::cases(),
         messages::cases(),
         selection::cases(),

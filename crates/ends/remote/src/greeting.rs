@@ -129,7 +129,8 @@ fn strange(reader: &mut FrameReader, head: &[u8], liveness: &Liveness, name: &st
     let end = said.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
     // The greeting may follow in the same bytes.
     let ours = said.windows(4).position(|bytes| FrameHeader::check_prefix(bytes).is_ok());
-    if let Some((cause, hint)) = haul_ssh::no_login(&said) {
+    let no_login = haul_ssh::no_login(&said).map(|(cause, hint)| (cause, hint.to_owned()));
+    if let Some((cause, hint)) = no_login.or_else(|| haul_ssh::sftp_only(&said, name)) {
         let error = Error::new(ErrorKind::Unreachable, Side::Wire, "connect to", cause).on(name);
         return DialRefused { trouble: AfterRefusal::Fatal, error: error.with_hint(hint) };
     }

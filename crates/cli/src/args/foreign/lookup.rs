@@ -7,6 +7,10 @@ use super::word::{WordVerdict, words};
 /// Tools are named in an error only if there are few.
 const FEW: usize = 2;
 
+/// Options of robocopy that are words of everyday language in small letters. They may name a directory, or be meant as an
+/// option of haul.
+pub(super) const PLAIN_WORDS: [&str; 7] = ["/COPY", "/DST", "/JOB", "/LOG", "/MOVE", "/QUIT", "/SAVE"];
+
 /// The name in haul of a command.
 pub(crate) fn canonical(command: &str) -> &str {
     ALIASES.iter().find(|(alias, _)| *alias == command).map_or(command, |(_, name)| name)
@@ -20,8 +24,10 @@ pub(crate) fn is_known(name: &str) -> bool {
 /// The error for a refused option of another tool; `command` is as given.
 pub(crate) fn option_advice(command: &str, name: &str) -> Option<String> {
     let own = canonical(command);
+    let switch = switch_of_robocopy(name);
+    let is_meant = |other: &&str| *other == name || Some(*other) == switch.as_deref();
     let refused = words().find_map(|word| match word.verdict {
-        WordVerdict::Hint(advice) if word.at.contains(&own) && word.names.contains(&name) => {
+        WordVerdict::Hint(advice) if word.at.contains(&own) && word.names.iter().any(is_meant) => {
             Some((&word.tools, advice))
         }
         _ => None,
@@ -29,6 +35,27 @@ pub(crate) fn option_advice(command: &str, name: &str) -> Option<String> {
     refused.map(|(tools, advice)| {
         format!("`{name}`{} is not an option of `haul {command}`: {advice}", of(tools))
     })
+}
+
+/// The error for an option of another tool that the table has for other commands only. The advice is that of the first
+/// of them.
+pub(crate) fn advice_elsewhere(command: &str, name: &str) -> Option<String> {
+    let switch = switch_of_robocopy(name);
+    let is_meant = |other: &&str| *other == name || Some(*other) == switch.as_deref();
+    let word = words().find(|word| word.names.iter().any(is_meant))?;
+    let other = word.at.first()?;
+    let what = format!("`{name}`{} is not an option of `haul {command}`", of(&word.tools));
+    Some(match word.verdict {
+        WordVerdict::Hint(advice) => format!("{what}; for `haul {other}`: {advice}"),
+        _ => format!("{what}; `haul {other}` takes it"),
+    })
+}
+
+/// The option of robocopy that is written like one of haul: `/MIR` for `--mir`.
+fn switch_of_robocopy(name: &str) -> Option<String> {
+    let bare = name.strip_prefix("--").filter(|bare| bare.len() > 1)?;
+    let switch = format!("/{}", bare.to_ascii_uppercase());
+    (!PLAIN_WORDS.contains(&switch.as_str())).then_some(switch)
 }
 
 /// The advice for a command of another tool.

@@ -16,5 +16,7 @@ mod tests;
 
 pub(super) use commands::{ALIASES, about, forces, moves, sums};
 pub(super) use define::{define, force};
-pub(super) use lookup::{attached, canonical, command_advice, is_known, option_advice, with_value};
+pub(super) use lookup::{
+    advice_elsewhere, attached, canonical, command_advice, is_known, option_advice, with_value,
+};
 pub(super) use scan::{has_long, misplaced};

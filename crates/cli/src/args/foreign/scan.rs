@@ -8,11 +8,8 @@ use std::path::Path;
 use clap::{Arg, Command};
 use haul_core::Location;
 
-use super::lookup::{canonical, option_advice, with_key, with_value, with_word};
+use super::lookup::{PLAIN_WORDS, canonical, option_advice, with_key, with_value, with_word};
 use super::word::{WordVerdict, words};
-
-/// Options of robocopy that, in small letters, may well name a directory.
-const DIRECTORIES: [&str; 7] = ["/COPY", "/DST", "/JOB", "/LOG", "/MOVE", "/QUIT", "/SAVE"];
 
 /// A word of the command line that is no option.
 struct FoundWord<'a> {
@@ -101,7 +98,7 @@ fn switch<'a>(command: &str, text: &'a OsStr, any_case: bool) -> Option<(&'stati
     let text = absent(text).filter(|text| text.starts_with('/'))?;
     let (name, value) = text.split_once(':').unwrap_or((text, ""));
     let upper = name.to_ascii_uppercase();
-    let is_small = any_case && !DIRECTORIES.contains(&upper.as_str()) || !value.is_empty();
+    let is_small = any_case && !PLAIN_WORDS.contains(&upper.as_str()) || !value.is_empty();
     let name = if is_small { upper } else { name.to_owned() };
     let own = canonical(command);
     let mut words = words().filter(|word| {

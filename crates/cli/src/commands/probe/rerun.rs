@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
+use haul_core::text::shell_quoted;
+
 /// Options of `probe` alone and of its output. Those with a value are in the second list.
 const DROPPED: [&str; 6] = ["--doctor", "--json", "--quiet", "-q", "--progress", "--no-progress"];
 const DROPPED_WITH_VALUE: [&str; 1] = ["--quick"];
@@ -40,26 +42,7 @@ pub(super) fn copy_command(words: impl IntoIterator<Item = OsString>) -> String 
 
 fn push(command: &mut String, word: &[u8]) {
     command.push(' ');
-    command.push_str(&quote(word));
-}
-
-/// A word quoted for a shell: plain, in single quotes, or in `$'…'` of bash, zsh and ksh if it is not text.
-fn quote(word: &[u8]) -> String {
-    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_-./:@%+=,".contains(b);
-    if !word.is_empty() && word.iter().all(plain) {
-        return String::from_utf8_lossy(word).into_owned();
-    }
-    match std::str::from_utf8(word) {
-        Ok(text) if !text.chars().any(char::is_control) => format!("'{}'", text.replace('\'', r"'\''")),
-        _ => {
-            let bytes = word.iter().map(|b| match b {
-                b'\'' | b'\\' => format!("\\{}", char::from(*b)),
-                b' '..=b'~' => char::from(*b).to_string(),
-                _ => format!("\\x{b:02x}"),
-            });
-            format!("$'{}'", bytes.collect::<String>())
-        }
-    }
+    command.push_str(&shell_quoted(word));
 }
 
 #[cfg(test)]
@@ -107,7 +90,7 @@ mod tests {
             b"plain/1.2:3",
             "ö".as_bytes(),
         ] {
-            let script = format!("printf %s {}", quote(word));
+            let script = format!("printf %s {}", shell_quoted(word));
             let said = Command::new("bash").args(["-c", &script]).output().unwrap();
             assert_eq!(said.stdout, word, "{script}");
         }
