@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_core::location::{SmbServer, SshHost};
 use haul_core::{
@@ -393,7 +393,8 @@ impl Ends {
         if let Some(remote) = self.remote.get(&key) {
             return Ok(Some(remote.clone()));
         }
-        let remote = if sftp { Remote::Sftp(self.sftp(host)?) } else { self.peer(host)? };
+        let opened = if sftp { self.sftp(host).map(Remote::Sftp) } else { self.peer(host) };
+        let remote = opened.map_err(|error| self.unless_stopped(error))?;
         if let (Some(on_session), Remote::Peer(peer)) = (&mut self.on_session, &remote) {
             on_session(host, peer)?;
         }
@@ -409,6 +410,15 @@ impl Ends {
         let session = shares::open(&self.config, server, &self.note, &self.cancel)?;
         self.shares.insert(server.clone(), Arc::clone(&session));
         Ok(session)
+    }
+
+    /// The error of opening a session. ssh also ends at Ctrl-C while it asks the user, and reports a failed login.
+    fn unless_stopped(&self, error: Error) -> Error {
+        if !self.cancel.load(Ordering::Relaxed) {
+            return error;
+        }
+        let stopped = Error::new(ErrorKind::Cancelled, error.side(), error.operation(), "the run was stopped");
+        stopped.on(error.subject())
     }
 
     fn sftp(&self, host: &SshHost) -> Result<Arc<Sftp>> {

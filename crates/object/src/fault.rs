@@ -91,6 +91,11 @@ impl Fault {
             404 => "not found",
             403 => "access is denied",
             412 => "the condition does not hold",
+            // The standard words, as in `503 Service Unavailable`: a proxy answers so, without a body.
+            500..=599 => reqwest::StatusCode::from_u16(status)
+                .ok()
+                .and_then(|status| status.canonical_reason())
+                .unwrap_or("the store gave no reason"),
             _ => "the store gave no reason",
         };
         let message = if message.is_empty() { fallback } else { message };
@@ -300,5 +305,14 @@ mod tests {
             error.to_string(),
             "failed to read `s3://b/k` (source): Access Denied (AccessDenied, HTTP 403)"
         );
+        for (status, reason) in [
+            (503, "Service Unavailable (HTTP 503)"),
+            (502, "Bad Gateway (HTTP 502)"),
+            (504, "Gateway Timeout (HTTP 504)"),
+            (599, "the store gave no reason (HTTP 599)"),
+            (400, "the store gave no reason (HTTP 400)"),
+        ] {
+            assert_eq!(Fault::answer(status, "", "").reason(), reason);
+        }
     }
 }

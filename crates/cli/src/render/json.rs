@@ -22,6 +22,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::differences::{Difference, Differences};
+use super::failures::cause_of;
 use super::lines::OutputLines;
 use super::plan::Planned;
 use super::print::say;
@@ -287,14 +288,23 @@ impl RunView for Json {
     }
 
     fn summary(&self, summary: &Summary) {
-        self.write_now(&summary_line(summary));
         let report = &summary.report;
+        if let Some(error) = report.fatal.as_ref().filter(|error| is_news(error, summary)) {
+            self.failed(error.subject(), error, false);
+        }
+        self.write_now(&summary_line(summary));
         // A user who redirects standard output still sees the fatal error.
         if let Some(error) = &report.fatal {
             say(&format!("haul: {error}\n"));
         }
         summary.unwritten().for_each(|line| say(&format!("{line}\n")));
     }
+}
+
+/// Whether the error that ended the run is a failure of which no line tells yet.
+fn is_news(error: &Error, summary: &Summary) -> bool {
+    let cause = cause_of(error);
+    error.kind() != ErrorKind::Cancelled && summary.groups.iter().all(|group| group.cause != cause)
 }
 
 /// The summary line, for the record of the run.

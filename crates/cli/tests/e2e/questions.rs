@@ -16,6 +16,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         Need::Program("script");
         the_key_of_a_new_host_is_asked_for_and_accepted,
         the_passphrase_of_a_key_is_asked_for,
+        an_interrupted_question_is_an_interrupted_run,
         a_login_that_takes_long_is_announced_on_a_line_of_its_own,
     ];
     all.extend(cases![
@@ -97,6 +98,28 @@ fn the_passphrase_of_a_key_is_asked_for() {
     terminal.wait_for_lines("Enter passphrase for key", 2);
     terminal.type_line("open sesame");
     let _ = done(terminal, &source, &copy);
+}
+
+fn an_interrupted_question_is_an_interrupted_run() {
+    let scene = Scene::new();
+    let (source, copy) = trees(&scene);
+    let key = scene.join("locked");
+    tool(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "open sesame", "-f"]).arg(&key));
+    scene.sshd().authorize(&key.with_extension("pub"));
+    let (known, none) = (scene.sshd().known_hosts(), scene.join("none"));
+    for (key, known, question) in [
+        (scene.sshd().client_key(), none, "Are you sure you want to continue connecting"),
+        (key, known, "Enter passphrase for key"),
+    ] {
+        let ssh = asking(scene.sshd(), &key, &known);
+        let mut terminal = Terminal::run(&copying(&scene, &ssh, source.path(), &copy), scene.tag());
+        terminal.wait_for(question);
+        terminal.type_bytes(b"\x03");
+        let (code, screen) = terminal.finish();
+        assert_eq!(code, Some(130), "{screen}");
+        assert!(!screen.contains("Host key verification failed") && !screen.contains("hint:"), "{screen}");
+    }
+    assert!(!copy.exists());
 }
 
 /// A program in the place of ssh: `before`, then the ssh of the server.

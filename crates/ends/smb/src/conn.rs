@@ -219,8 +219,16 @@ fn no_answer(login: &ShareLogin, error: &smb2::Error) -> Error {
 
 fn not_negotiated(login: &ShareLogin, error: &smb2::Error) -> Error {
     let cause = format!("the server does not agree to SMB 2 or 3 ({error})");
-    lost(login, &cause)
-        .with_hint("a server that speaks SMB 1 only has to be upgraded: haul does not speak it")
+    let error = match error {
+        // An answer is the last word. Servers may also end the connection, as a broken network does.
+        smb2::Error::Protocol { .. } | smb2::Error::InvalidData { .. } => refused(login, "reach", &cause),
+        smb2::Error::Timeout => return lost(login, "the host takes the connection and says nothing"),
+        _ => lost(login, &cause),
+    };
+    error.with_hint(
+        "haul needs SMB 2 or later, and does not speak SMB 1: enable it at the server (Samba: `server max protocol = \
+         SMB3`; Windows: `Set-SmbServerConfiguration -EnableSMB2Protocol $true`), or upgrade the server",
+    )
 }
 
 fn not_logged_in(login: &ShareLogin, error: &smb2::Error) -> Error {
@@ -244,5 +252,37 @@ fn not_logged_in(login: &ShareLogin, error: &smb2::Error) -> Error {
         smb2::Error::Auth { message } => denied(message),
         smb2::Error::SignatureInvalid { .. } => denied("the answer of the server has a wrong signature"),
         other => lost(login, &other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_core::location::SmbServer;
+
+    use super::*;
+    use crate::login::{ShareCredentials, ShareOptions};
+
+    #[test]
+    fn a_server_that_refuses_the_dialects_is_not_asked_again() {
+        let server = SmbServer {
+            domain: None,
+            user: None,
+            host: "nas".to_owned(),
+            port: None,
+            share: "disk".to_owned(),
+        };
+        let (credentials, options) = (ShareCredentials::default(), ShareOptions::default());
+        let login = ShareLogin { server, credentials, options, timeout: CONNECT };
+        let refusal =
+            smb2::Error::Protocol { status: NtStatus::NOT_SUPPORTED, command: Command::Negotiate };
+        for (error, retry, hint) in [
+            (refusal, Retry::Never, "haul needs SMB 2 or later"),
+            (smb2::Error::Disconnected, Retry::Again, "haul needs SMB 2 or later"),
+            (smb2::Error::Timeout, Retry::Again, ""),
+        ] {
+            let told = not_negotiated(&login, &error);
+            assert_eq!((told.kind(), told.retry()), (ErrorKind::Unreachable, retry), "{error}");
+            assert!(told.hint().unwrap_or_default().starts_with(hint), "{error}");
+        }
     }
 }

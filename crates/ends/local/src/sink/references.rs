@@ -1,6 +1,8 @@
 //! Earlier copies at the destination: a file that one of them has becomes a hard link to it (`--link-dest`), or is not
 //! made (`--compare-dest`).
 
+use std::os::unix::ffi::OsStrExt;
+
 use haul_core::policy::{Verdict, decide};
 use haul_core::sink::SkipReason;
 use haul_core::{Answer, Entry, Offer, ReferencePurpose, RelPath, Result};
@@ -48,7 +50,8 @@ pub(super) fn by_reference(
     }
     for reference in &sink.references.roots {
         let Some((at, now)) = find(sink, reference, offer)? else {
-            if let Some((what, cause)) = missing(sink, reference) {
+            let is_file = entry.path.is_root() && !entry.is_dir();
+            if let Some((what, cause)) = missing(sink, reference, is_file) {
                 sink.metadata().warn(what, &cause, &entry.path);
             }
             continue;
@@ -84,27 +87,35 @@ fn find(sink: &LocalSink, reference: &Root, offer: &Offer) -> Result<Option<(At,
 pub(super) fn warn_of_missing(sink: &LocalSink) {
     let root = RelPath::root();
     // Their paths may lead through the destination.
-    let is_there = sink.root().dir(&root, false).is_ok()
-        || sink.root().at(&root).is_ok_and(|at| stat::statx(&at).is_ok());
-    for reference in sink.references.roots.iter().filter(|_| is_there) {
-        if let Some((what, cause)) = missing(sink, reference) {
+    let is_dir = sink.root().dir(&root, false).is_ok();
+    let is_file = !is_dir && sink.root().at(&root).is_ok_and(|at| stat::statx(&at).is_ok());
+    for reference in sink.references.roots.iter().filter(|_| is_dir || is_file) {
+        if let Some((what, cause)) = missing(sink, reference, is_file) {
             sink.metadata().warn_without_entry(what, &cause);
         }
     }
 }
 
-/// The option and the cause if an earlier copy is missing: a mistyped directory costs a copy of everything.
-fn missing(sink: &LocalSink, reference: &Root) -> Option<(&'static str, String)> {
-    let why = match reference.dir(&RelPath::root(), false) {
-        Err(Errno::NOENT) => "does not exist",
-        Err(Errno::NOTDIR) => "is not a directory",
+/// The option and the cause if an earlier copy is missing: a mistyped directory costs a copy of everything. With
+/// `is_file`, the root is a single file, and only the directory above that of the reference has to be there.
+fn missing(sink: &LocalSink, reference: &Root, is_file: bool) -> Option<(&'static str, String)> {
+    let root = RelPath::root();
+    let (found, dir) = if is_file {
+        let above = reference.path_above().as_os_str().as_bytes().to_vec();
+        (reference.at(&root).map(drop), above)
+    } else {
+        (reference.dir(&root, false).map(drop), reference.shown(&root))
+    };
+    let why = match found {
+        // The path may lead through a file that was missing until now (`FILE/../DIR`).
+        Err(Errno::NOTDIR) if !is_file => "is not a directory",
+        Err(Errno::NOENT | Errno::NOTDIR) => "does not exist",
         _ => return None,
     };
     let what = match sink.options.references.purpose {
         ReferencePurpose::Link => "--link-dest",
         ReferencePurpose::Omit => "--compare-dest",
     };
-    let dir = reference.shown(&RelPath::root());
     Some((what, format!("{} {why}", String::from_utf8_lossy(&dir))))
 }
 
@@ -134,14 +145,31 @@ mod tests {
     use crate::scene::{LocalScene, pool};
     use crate::sink::open::open_at;
 
+    /// The options with an earlier copy at `../from`, and the place `path`.
+    fn beside(path: &std::path::Path, root: PlaceRoot, dry_run: bool) -> (Place, SinkOptions) {
+        let references = References { dirs: vec![b"../from".to_vec()], ..References::default() };
+        let place = Place { path: [path.as_os_str().as_bytes(), b"/"].concat(), root };
+        (place, SinkOptions { references, dry_run, ..SinkOptions::default() })
+    }
+
+    #[test]
+    fn a_dry_run_finds_a_reference_beside_a_missing_destination() {
+        let scene = LocalScene::new();
+        fs::write(scene.from.join("f"), "content").unwrap();
+        let fresh = scene.to.with_file_name("fresh");
+        let (place, options) = beside(&fresh, PlaceRoot::Exactly, true);
+        let root = |base| Root::new(base, Side::Destination, std::sync::Arc::default());
+        let sink = open_at(&place, &options, &pool(), |place, _| resolve(place, false), root).unwrap();
+        assert_eq!(scene.offer(&sink, "f"), Ok(Answer::Same));
+        assert!(sink.metadata().warnings().is_empty() && !fresh.exists());
+    }
+
     #[test]
     fn a_reference_beside_a_missing_destination_is_found_by_the_first_file() {
         let scene = LocalScene::new();
         fs::write(scene.from.join("f"), "content").unwrap();
         let fresh = scene.to.with_file_name("fresh");
-        let place = Place { path: [fresh.as_os_str().as_bytes(), b"/"].concat(), root: PlaceRoot::Exactly };
-        let references = References { dirs: vec![b"../from".to_vec()], ..References::default() };
-        let options = SinkOptions { references, ..SinkOptions::default() };
+        let (place, options) = beside(&fresh, PlaceRoot::Exactly, false);
         let root = |base| Root::new(base, Side::Destination, std::sync::Arc::default());
         let sink = open_at(&place, &options, &pool(), |place, _| resolve(place, false), root).unwrap();
         assert_eq!(scene.offer(&sink, "f"), Ok(Answer::Same));
