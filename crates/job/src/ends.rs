@@ -417,7 +417,8 @@ impl Ends {
         if !self.cancel.load(Ordering::Relaxed) {
             return error;
         }
-        let stopped = Error::new(ErrorKind::Cancelled, error.side(), error.operation(), "the run was stopped");
+        let stopped =
+            Error::new(ErrorKind::Cancelled, error.side(), error.operation(), "the run was stopped");
         stopped.on(error.subject())
     }
 

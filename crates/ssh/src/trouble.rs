@@ -184,7 +184,9 @@ pub(super) fn explain(
             };
             let hint = match last {
                 "" if code == 1 => SILENT_SHELL.to_owned(),
-                "" if code == BAD_MESSAGE => format!("does this account run SFTP alone? then {}", over_sftp(name)),
+                "" if code == BAD_MESSAGE => {
+                    format!("does this account run SFTP alone? then {}", over_sftp(name))
+                }
                 _ => SAME_VERSION.to_owned(),
             };
             // haul ends in order without a greeting if its session ends as the connection joins it. The next one finds no
@@ -338,9 +340,11 @@ mod tests {
     fn an_account_for_sftp_alone_is_recognized() {
         let way_out = |said: &[u8]| sftp_only(said, "me@db1:2222").map(|(_, hint)| hint);
         let url = "write sftp://me@db1:2222/PATH, which needs no haul there";
-        for said in
-            [&b"This service allows sftp connections only.\r\n"[..], b"\0\0\0\x05\x02\0\0\0\x03", b"\0\0\x01\x10\x65x"]
-        {
+        for said in [
+            &b"This service allows sftp connections only.\r\n"[..],
+            b"\0\0\0\x05\x02\0\0\0\x03",
+            b"\0\0\x01\x10\x65x",
+        ] {
             assert_eq!(way_out(said).as_deref(), Some(url), "{said:?}");
         }
         for said in [&b"Welcome to db1"[..], b"\0\0\0\x05\x03", b"\0\x09\0\x05\x02", b"\0\0", b""] {

@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
 use super::cli::{self, Cli};
 use super::foreign;
 use super::given::{Given, GivenArgs};
+use super::home::with_home;
 use super::opposites;
 use super::refused::{RefusedCommand, refused};
 use super::short_help::short_help;
@@ -153,10 +154,12 @@ pub(crate) fn parse_with(
 }
 
 fn understood(words: &[OsString], settle: Settle<'_>) -> Result<Result<Cli, clap::Error>, RefusedCommand> {
-    let typed = typed(words);
-    let command = foreign::canonical(typed);
-    let mut parser = parser(typed);
+    let command = foreign::canonical(typed(words));
+    let mut parser = parser(typed(words));
     let own = parser.find_subcommand(command);
+    let expanded = own.and_then(|own| with_home(words, own, std::env::home_dir().as_deref()));
+    let words = expanded.as_deref().unwrap_or(words);
+    let typed = typed(words);
     if let Some(line) = own.and_then(|command| foreign::misplaced(command, words)) {
         return Err(RefusedCommand::Line(line));
     }

@@ -362,9 +362,18 @@ fn options_of_other_tools_get_advice_in_one_line() {
     assert!(line(&["put", "--parallel=8", "s3://b/x"]).contains("omit it"));
     // The advice for another command is better than none.
     for (words, advice) in [
-        (["get", "--numeric-ids"], "`--numeric-ids` of rsync is not an option of `haul get`; `haul copy` takes it"),
-        (["ls", "--mir"], "`--mir` of robocopy is not an option of `haul ls`; for `haul copy`: `haul copy` never"),
-        (["get", "--mt=8"], "`--mt` of robocopy is not an option of `haul get`; for `haul copy`: haul adapts"),
+        (
+            ["get", "--numeric-ids"],
+            "`--numeric-ids` of rsync is not an option of `haul get`; `haul copy` takes it",
+        ),
+        (
+            ["ls", "--mir"],
+            "`--mir` of robocopy is not an option of `haul ls`; for `haul copy`: `haul copy` never",
+        ),
+        (
+            ["get", "--mt=8"],
+            "`--mt` of robocopy is not an option of `haul get`; for `haul copy`: haul adapts",
+        ),
         (["copy", "--mir"], "`--mir` of robocopy is not an option of `haul copy`: `haul copy` never deletes"),
         (["copy", "--dst"], "`--dst` is not an option of `haul copy`: `haul copy --help` lists them"),
     ] {

@@ -3,7 +3,7 @@
 use clap::{Arg, ArgAction, Command};
 
 use super::entry::{OptionValue, Scope, Value};
-use crate::args::{COMMANDS, check_value, is_settable, opposite, similar, typed_only};
+use crate::args::{COMMANDS, check_value, is_settable, names_files, opposite, similar, typed_only};
 
 /// Words in the names of secrets, which settings must not have.
 const SECRETS: [&str; 7] =
@@ -96,11 +96,6 @@ fn truth(text: &str) -> Option<bool> {
         "false" | "no" | "off" | "0" => Some(false),
         _ => None,
     }
-}
-
-/// Whether the values of an option are files of this machine.
-fn names_files(arg: &Arg) -> bool {
-    arg.get_value_names().is_some_and(|names| names.iter().any(|name| *name == "FILE"))
 }
 
 /// Why no command takes an entry.

@@ -87,13 +87,13 @@ fn bar(progress: &Progress, width: usize) -> Option<String> {
 }
 
 /// Entries that are done.
-fn done_entries(progress: &Progress) -> u64 {
+pub(super) fn done_entries(progress: &Progress) -> u64 {
     let totals = &progress.totals;
     totals.copied + totals.made + totals.linked + totals.updated + totals.same + totals.left
 }
 
 /// Bytes of content at the destination or in flight, or those that are checked.
-fn done_bytes(progress: &Progress) -> u64 {
+pub(super) fn done_bytes(progress: &Progress) -> u64 {
     let totals = &progress.totals;
     let sent = totals.sent_bytes + totals.matched_bytes + totals.resumed_bytes;
     progress.checked_bytes.unwrap_or(totals.same_bytes + totals.copied_bytes.max(sent))

@@ -1,11 +1,12 @@
 //! Errors that name the way out of a slip, and runs that change nothing before they tell it.
 
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use haul_testkit::SshdOptions;
 use haul_testkit::sshd::sftp_server;
 
-use crate::scene::Scene;
+use crate::scene::{Scene, events, slash};
 use crate::{TestCase, cases};
 
 pub(crate) fn cases() -> Vec<TestCase> {
@@ -14,6 +15,11 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_refused_login_shows_the_command_of_ssh,
         a_scheme_without_the_rest_is_no_host,
         a_timeout_of_hosts_is_told_at_stores,
+        a_put_to_a_closed_port_shows_the_error_alone,
+        a_path_through_a_missing_directory_makes_nothing,
+        a_single_file_and_a_dry_run_use_the_link_dest,
+        the_error_that_ends_a_run_is_a_failed_event,
+        a_tilde_behind_an_equals_sign_is_the_home_directory,
     ]
 }
 
@@ -73,4 +79,73 @@ fn a_timeout_of_hosts_is_told_at_stores() {
         let run = run.env("AWS_EC2_METADATA_DISABLED", "true").limit(Duration::from_secs(60)).finish();
         assert_eq!(run.err().matches(told).count(), usize::from(is_told), "{words:?}: {run}");
     }
+}
+
+fn a_put_to_a_closed_port_shows_the_error_alone() {
+    let scene = Scene::new();
+    let run =
+        scene.haul("put").args(["--timeout=12s", "--endpoint", "http://127.0.0.1:9", "s3://bucket/key"]);
+    let run = run.env("AWS_ACCESS_KEY_ID", "x").env("AWS_SECRET_ACCESS_KEY", "x").input("content");
+    let run = run.limit(Duration::from_secs(60)).finish().expect_code(4);
+    let begins: Vec<_> =
+        run.err().lines().map(|line| line.split(' ').take(3).collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(begins, ["haul: no answer", "haul: failed to", "hint: check --endpoint"], "{run}");
+}
+
+fn a_path_through_a_missing_directory_makes_nothing() {
+    let scene = Scene::new();
+    scene.tree("src").file("file", 10);
+    let through = scene.join("none/../dst");
+    for to in [through.clone().into(), slash(&through), scene.remote(slash(&through))] {
+        let run = scene.haul_ssh("copy").arg(slash(&scene.join("src"))).arg(to).finish().expect_code(1);
+        assert!(run.err().contains("none/../dst` (destination): No such file or directory"), "{run}");
+        assert_eq!(run.err().lines().filter(|line| !line.contains("goes directly")).count(), 1, "{run}");
+    }
+    let over = format!("sftp://127.0.0.1{}/", through.display());
+    let run = scene.haul_ssh("copy").arg(slash(&scene.join("src"))).arg(over).finish().expect_code(1);
+    assert!(run.err().contains("none/../dst"), "{run}");
+    assert!(!scene.join("none").exists() && !scene.join("dst").exists());
+}
+
+fn a_single_file_and_a_dry_run_use_the_link_dest() {
+    let scene = Scene::new();
+    scene.tree("src").file("file", 10);
+    let copy = |words: &[&str]| {
+        let run = scene.haul("copy").in_dir(scene.path()).args(words).finish().expect_success();
+        run.err()
+    };
+    let _ = copy(&["src/", "old/"]);
+    std::fs::create_dir(scene.join("one")).unwrap();
+    let err = copy(&["--link-dest=../old", "src/file", "one/"]);
+    assert!(!err.contains("no effect") && scene.join("old/file").metadata().unwrap().nlink() == 2, "{err}");
+    let err = copy(&["--link-dest=../gone", "src/file", "one/"]);
+    assert_eq!(err.matches("--link-dest had no effect").count(), 1, "{err}");
+    let err = copy(&["-n", "--link-dest=../old", "src/", "new/"]);
+    assert!(err.contains("up to date: 1 entry") && !err.contains("no effect"), "{err}");
+    let err = copy(&["--link-dest=../old", "src/", "new/"]);
+    assert!(err.contains("up to date: 1 entry"), "the run does what the dry run told: {err}");
+}
+
+fn the_error_that_ends_a_run_is_a_failed_event() {
+    let scene = Scene::new();
+    scene.tree("src").file("file", 10);
+    let run = |words: &[&str]| scene.haul("copy").in_dir(scene.path()).arg("--json").args(words).finish();
+    for (words, path, kind) in [
+        (&["none", "dst"][..], "none", "not_found"),
+        (&["src/", "/proc/x"], "/proc/x", "unsupported"),
+        (&["none", "src", "dst"], "none", "not_found"),
+    ] {
+        let run = run(words).expect_code(1);
+        let told: Vec<_> = events(&run).into_iter().filter(|event| event["type"] == "failed").collect();
+        assert_eq!(told.len(), 1, "{run}");
+        assert_eq!((&told[0]["path"], &told[0]["error"]["kind"]), (&path.into(), &kind.into()), "{run}");
+    }
+}
+
+fn a_tilde_behind_an_equals_sign_is_the_home_directory() {
+    let scene = Scene::new();
+    scene.tree("src").file("file", 10);
+    let run = scene.haul("copy").in_dir(scene.path()).args(["--log-file=~/log", "src/", "dst/"]);
+    let _ = run.finish().expect_success();
+    assert!(scene.home().join("log").exists());
 }

@@ -265,6 +265,16 @@ impl Tree {
             self.based.store(true, Ordering::Relaxed);
             return Ok(());
         }
+        // To make a directory that `..` leaves again would make more than the destination.
+        let mut at = 0;
+        for end in &ends {
+            if self.dir.get(at..*end) == Some(&b"/.."[..])
+                && let Err(fault) = ask_one(conn, &SftpRequest::Stat { path: &self.dir[..at] }).attrs()
+            {
+                return Err(error(self.side, "make the directory", &self.dir, fault));
+            }
+            at = *end;
+        }
         let mut pipeline = Pipeline::new(conn);
         for end in &ends {
             pipeline.ask(&SftpRequest::Mkdir { path: &self.dir[..*end], mode: 0o755 });

@@ -273,8 +273,7 @@ mod tests {
         };
         let (credentials, options) = (ShareCredentials::default(), ShareOptions::default());
         let login = ShareLogin { server, credentials, options, timeout: CONNECT };
-        let refusal =
-            smb2::Error::Protocol { status: NtStatus::NOT_SUPPORTED, command: Command::Negotiate };
+        let refusal = smb2::Error::Protocol { status: NtStatus::NOT_SUPPORTED, command: Command::Negotiate };
         for (error, retry, hint) in [
             (refusal, Retry::Never, "haul needs SMB 2 or later"),
             (smb2::Error::Disconnected, Retry::Again, "haul needs SMB 2 or later"),

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haul_core::{Error, ErrorKind, Place, PlaceRoot, Result, Side};
@@ -49,6 +49,13 @@ pub(crate) fn resolve(place: &Place, remote: bool) -> Result<RootEntry> {
         PlaceRoot::InsideIfDir(name) if PathBuf::from(OsStr::from_bytes(&path)).is_dir() => inside(name),
         PlaceRoot::Exactly | PlaceRoot::InsideIfDir(_) => exactly(&path),
     })
+}
+
+/// Whether `..` leaves a directory of this path that is missing: nothing says what the path means once it is made, and
+/// making the path would make that one, too.
+pub(crate) fn leaves_missing(dir: &Path) -> bool {
+    let mut left = dir.ancestors().filter(|path| path.ends_with("..")).filter_map(Path::parent);
+    left.any(|above| !above.as_os_str().is_empty() && !above.exists())
 }
 
 fn exactly(path: &[u8]) -> RootEntry {
@@ -110,6 +117,15 @@ mod tests {
         assert_eq!(base("/"), ("/".into(), ".".into()));
         assert_eq!(base("a/.."), ("a/..".into(), ".".into()));
         assert_eq!(base(""), (".".into(), ".".into()));
+    }
+
+    #[test]
+    fn a_path_through_a_missing_directory_is_recognized() {
+        let scratch = tempfile::tempdir().unwrap();
+        let of = |path: &str| leaves_missing(&scratch.path().join(path));
+        assert!(of("new/..") && of("new/../x") && of("new/x/../../y") && of("../../none/../x"));
+        assert!(!of("new/x") && !of("../x") && !of("") && !of("x..y/z"));
+        assert!(!leaves_missing(Path::new("..")) && !leaves_missing(Path::new("../x")));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::descriptors;
 use super::dirlinks::KeptLinks;
 use super::held_dirs::HeldDirs;
 use super::links::{DANGLING, Follow, LEAVES};
-use super::place::{AboveRoot, RootEntry};
+use super::place::{AboveRoot, RootEntry, leaves_missing};
 use super::stat;
 
 /// Directory handles that are kept open.
@@ -268,7 +268,7 @@ impl Root {
             AboveRoot::Missing => return Err(Errno::NOENT),
         };
         let opened = match first {
-            Err(Errno::NOENT) if make => {
+            Err(Errno::NOENT) if make && !leaves_missing(&self.base.dir) => {
                 std::fs::create_dir_all(&self.base.dir)
                     .map_err(|e| e.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))?;
                 rustix::fs::open(&self.base.dir, flags, Mode::empty())?
