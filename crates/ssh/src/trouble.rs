@@ -23,7 +23,7 @@ pub fn no_login(said: &[u8]) -> Option<(&'static str, &'static str)> {
     ))
 }
 
-/// What sshd prints instead of running a command, with `ForceCommand internal-sftp`.
+/// The words that sshd prints instead of running a command, with `ForceCommand internal-sftp`.
 const SFTP_ONLY: &str = "This service allows sftp connections only";
 
 /// The status with which the SFTP server of OpenSSH ends after a message that is none of SFTP.
@@ -32,7 +32,7 @@ const BAD_MESSAGE: i32 = 11;
 /// The types of packets with which an SFTP server may begin: SSH_FXP_VERSION and SSH_FXP_STATUS.
 const SFTP_ANSWERS: [u8; 2] = [2, 101];
 
-/// The cause and the way out if the account `name` runs the SFTP server instead of any command, by what it sent.
+/// The cause and the way out if the account `name` runs the SFTP server instead of any command, by the bytes that it sent.
 #[must_use]
 pub fn sftp_only(said: &[u8], name: &str) -> Option<(&'static str, String)> {
     let in_words = said.windows(SFTP_ONLY.len()).any(|words| words == SFTP_ONLY.as_bytes());

@@ -12,7 +12,7 @@ use super::print::say;
 const PERIOD: Duration = Duration::from_secs(10);
 /// The same while nothing moves.
 const STALLED: Duration = Duration::from_secs(60);
-/// What a run has only found counts as moving for this long.
+/// New entries of a scan count as a move for this long.
 const RECENT: Duration = Duration::from_secs(2);
 
 /// Lines on standard error.
@@ -27,7 +27,7 @@ struct LastLine {
     seen: Option<(Amounts, Instant)>,
 }
 
-/// What a run has found and done.
+/// The amounts that a run has found and done.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Amounts {
     done: [u64; 3],

@@ -51,8 +51,8 @@ pub(crate) fn resolve(place: &Place, remote: bool) -> Result<RootEntry> {
     })
 }
 
-/// Whether `..` leaves a directory of this path that is missing: nothing says what the path means once it is made, and
-/// making the path would make that one, too.
+/// Whether `..` leaves a directory of this path that is missing: making the path
+/// would make that one, too.
 pub(crate) fn leaves_missing(dir: &Path) -> bool {
     let mut left = dir.ancestors().filter(|path| path.ends_with("..")).filter_map(Path::parent);
     left.any(|above| !above.as_os_str().is_empty() && !above.exists())
