@@ -1,7 +1,7 @@
 //! Opens SMB shares: one session for each share and user.
 //!
 //! User and password are in the file of `--smb-credentials`, else in the variables of mount.cifs(8) or in the file that
-//! one of them names, else the terminal is asked once.
+//! one of them names. Without a password, a Kerberos ticket takes its place, else the terminal is asked once.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};
@@ -14,11 +14,11 @@ use std::time::Duration;
 use haul_core::location::SmbServer;
 use haul_core::text::Clean;
 use haul_core::{Error, ErrorKind, Note, Result, Side};
-use haul_smb::{Limits, ShareCredentials, ShareLogin, Smb};
+use haul_smb::{Limits, ShareCredentials, ShareLogin, Smb, Tickets};
 
 use super::ends_config::EndsConfig;
 use super::errors::usage;
-use super::password;
+use super::{password, tickets};
 
 /// The most bytes that a file of credentials may have.
 const MOST: u64 = 64 * 1024;
@@ -42,24 +42,44 @@ pub(crate) fn open(
             ShareCredentials { user: found.user.filter(|_| server.user.is_none()), ..found }
         }
     };
+    let timeout = Duration::from_secs(config.peer.ssh.timeout.max(2).into());
+    let tickets = match &credentials.password {
+        None => tickets_for(settings.credentials.is_some(), server, &credentials, timeout, cancel)?,
+        Some(_) => None,
+    };
     let user = server.user.clone().or_else(|| credentials.user.clone()).filter(|user| !user.is_empty());
-    if let Some(user) = user.filter(|user| credentials.password.is_none() && !is_guest(user)) {
+    let is_asked_for = tickets.is_none() && credentials.password.is_none();
+    if let Some(user) = user.filter(|user| is_asked_for && !is_guest(user)) {
         let question = format!("Password of {} at {}: ", user.clean(), server.host.clone().clean());
         credentials.password = password::ask(&question, cancel)?;
     }
-    check(server, &credentials)?;
-    let login = ShareLogin {
-        server: server.clone(),
-        credentials,
-        options: settings.options,
-        timeout: Duration::from_secs(config.peer.ssh.timeout.max(2).into()),
-    };
+    check(server, &credentials, tickets.is_some())?;
+    let login =
+        ShareLogin { server: server.clone(), credentials, tickets, options: settings.options, timeout };
     let limits = Limits { streams: config.peer.streams, iops: config.peer.iops };
     Smb::connect(login, limits, &config.pool, Arc::clone(note))
 }
 
+/// The Kerberos tickets of the user that the location or the file of credentials names, or of any user.
+fn tickets_for(
+    has_file: bool,
+    server: &SmbServer,
+    credentials: &ShareCredentials,
+    timeout: Duration,
+    cancel: &AtomicBool,
+) -> Result<Option<Arc<dyn Tickets>>> {
+    // The variable USER is set on every system, and so chooses none.
+    let of_file = credentials.user.as_deref().filter(|_| has_file);
+    let user = server.user.as_deref().or(of_file);
+    if user.is_some_and(is_guest) {
+        return Ok(None);
+    }
+    let domain = server.domain.as_deref().or(credentials.domain.as_deref());
+    tickets::of_user(server, user, domain, timeout, cancel)
+}
+
 /// Refuses a login that lacks something, or that two users are given for.
-fn check(server: &SmbServer, credentials: &ShareCredentials) -> Result<()> {
+fn check(server: &SmbServer, credentials: &ShareCredentials, has_tickets: bool) -> Result<()> {
     let refused = |cause: &str| Err(usage("log in to", cause).on(server.to_string()));
     let differ = |one: &Option<String>, other: &Option<String>| {
         one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| !one.eq_ignore_ascii_case(other))
@@ -69,10 +89,14 @@ fn check(server: &SmbServer, credentials: &ShareCredentials) -> Result<()> {
     }
     let user = server.user.as_ref().or(credentials.user.as_ref());
     let is_guest = user.is_some_and(|user| is_guest(user));
+    if has_tickets {
+        return Ok(());
+    }
     if user.is_none_or(String::is_empty) || credentials.password.is_none() && !is_guest {
         let cause = "no user and password are given";
         let hint = "write username=USER and password=PASSWORD into a file that only you can read, and name it with \
-                    --smb-credentials, or run haul on a terminal; the user guest needs none";
+                    --smb-credentials, or get a Kerberos ticket of this user with kinit, or run haul on a terminal; the \
+                    user guest needs none";
         // As for a store: the login fails, and the command line is right.
         let error = Error::new(ErrorKind::Unreachable, Side::Wire, "log in to", cause);
         return Err(error.on(server.to_string()).with_hint(hint));
@@ -190,11 +214,13 @@ mod tests {
             password: password.map(str::to_owned),
             domain: None,
         };
-        assert!(check(&server(None), &of(None, None)).is_err());
-        assert!(check(&server(Some("me")), &of(None, None)).is_err());
-        assert!(check(&server(Some("me")), &of(Some("you"), Some("x"))).is_err());
-        assert!(check(&server(Some("me")), &of(Some("Me"), Some("x"))).is_ok());
-        assert!(check(&server(Some("guest")), &of(None, None)).is_ok());
-        assert!(check(&server(None), &of(Some("me"), Some("x"))).is_ok());
+        assert!(check(&server(None), &of(None, None), false).is_err());
+        assert!(check(&server(Some("me")), &of(None, None), false).is_err());
+        assert!(check(&server(Some("me")), &of(Some("you"), Some("x")), false).is_err());
+        assert!(check(&server(Some("me")), &of(Some("Me"), Some("x")), false).is_ok());
+        assert!(check(&server(Some("guest")), &of(None, None), false).is_ok());
+        assert!(check(&server(None), &of(Some("me"), Some("x")), false).is_ok());
+        assert!(check(&server(None), &of(None, None), true).is_ok());
+        assert!(check(&server(Some("me")), &of(Some("you"), None), true).is_err());
     }
 }

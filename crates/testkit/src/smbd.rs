@@ -188,7 +188,8 @@ impl Drop for Smbd {
     }
 }
 
-fn free_port() -> u16 {
+/// A port of 127.0.0.1 that nobody uses.
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.local_addr().unwrap().port()
 }

@@ -10,7 +10,8 @@ pub(crate) struct ShareArgs {
     /// File with user and password for smb://, as for mount.cifs
     ///
     /// It has the lines `username=USER`, `password=PASSWORD` and perhaps `domain=DOMAIN`. Nobody but its owner may be able
-    /// to read it. A password is tried once, because servers lock accounts. The user `guest` needs no file.
+    /// to read it. A password is tried once, because servers lock accounts. The user `guest` needs no file. Without a
+    /// password, haul uses the Kerberos ticket of the user (`kinit`), if there is one.
     #[arg(long, value_name = "FILE", help_heading = "SMB shares")]
     pub(crate) smb_credentials: Option<PathBuf>,
     /// Encrypt everything that goes to and from a share, or fail

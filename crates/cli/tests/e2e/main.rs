@@ -51,6 +51,7 @@ mod ioerrors;
 mod iops;
 mod itemize;
 mod keep_dirlinks;
+mod kerberos;
 mod kills;
 mod kit;
 mod limits;
@@ -200,6 +201,7 @@ fn main() -> ExitCode {
         reruns::cases(),
         resume::cases(),
         realtrees::cases(),
+        kerberos::cases(),
         kills::cases(),
         keep_dirlinks::cases(),
         interrupts::cases(),

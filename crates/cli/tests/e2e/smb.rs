@@ -305,6 +305,9 @@ fn everything_is_encrypted_on_request_or_if_the_server_demands_it() {
         ("server smb encrypt = default", true, Some(false)),
         ("server smb encrypt = required", false, Some(false)),
         ("server smb encrypt = off", true, None),
+        ("server smb3 encryption algorithms = AES-256-GCM, AES-128-GCM", true, Some(false)),
+        ("server smb3 encryption algorithms = AES-256-GCM", false, Some(true)),
+        ("server smb3 encryption algorithms = AES-256-GCM", true, None),
     ] {
         let shares = Shares::with(&options(line));
         let tree = shares.scene.tree("src");

@@ -14,6 +14,7 @@ use smb2::types::{Command, Dialect, TreeId};
 use smb2::{CompoundOp, Session};
 
 use super::greeting;
+use super::kerberos;
 use super::login::ShareLogin;
 use super::reply::Replies;
 use super::runtime::runtime;
@@ -21,6 +22,8 @@ use super::step::ChainStep;
 
 /// The usual port.
 const PORT: u16 = 445;
+/// The answer to NTLM where only Kerberos is allowed.
+const NTLM_BLOCKED: NtStatus = NtStatus(0xC000_0418);
 /// How long the server may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(3);
 /// A pause before a request that the server has not granted credits for yet.
@@ -56,10 +59,14 @@ impl Conn {
         let connected = greeting::connect(&address, host, CONNECT).await;
         let (mut wire, greeting) = connected.map_err(|error| no_answer(login, &error))?;
         wire.set_response_timeout(Some(login.timeout));
-        greeting.negotiate(&mut wire).await.map_err(|error| not_negotiated(login, &error))?;
-        let session = Session::setup(&mut wire, login.user(), login.password(), login.domain())
-            .await
-            .map_err(|error| not_logged_in(login, &error))?;
+        let greeted = greeting.negotiate(&mut wire).await;
+        let server_time = greeted.map_err(|error| not_negotiated(login, &error))?;
+        let session = match &login.tickets {
+            Some(tickets) => kerberos::log_in(login, tickets, &mut wire, server_time).await?,
+            None => Session::setup(&mut wire, login.user(), login.password(), login.domain())
+                .await
+                .map_err(|error| not_logged_in(login, &error))?,
+        };
         if !session.should_sign && !login.is_guest() {
             return Err(refused(login, "log in to", "the server does not sign its answers"));
         }
@@ -156,7 +163,7 @@ fn encrypt(login: &ShareLogin, wire: &mut Connection, session: &Session) -> Resu
             wire.activate_encryption(encrypt, decrypt, cipher);
             Ok(())
         }
-        _ => Err(refused(login, "encrypt the connection to", "the server does not encrypt")),
+        _ => Err(refused(login, "encrypt the connection to", "the server does not encrypt with AES-128")),
     }
 }
 
@@ -231,13 +238,16 @@ fn not_negotiated(login: &ShareLogin, error: &smb2::Error) -> Error {
     )
 }
 
-fn not_logged_in(login: &ShareLogin, error: &smb2::Error) -> Error {
+/// The error of a login that failed.
+pub(super) fn not_logged_in(login: &ShareLogin, error: &smb2::Error) -> Error {
     let denied = |cause: &str| refused(login, "log in to", cause);
     match error {
         smb2::Error::Protocol { status, .. } => match *status {
             NtStatus::LOGON_FAILURE => denied("the server does not accept this user with this password")
                 .with_hint("haul tries a password once, as servers lock accounts after some attempts"),
             NtStatus::PASSWORD_EXPIRED | NtStatus::PASSWORD_MUST_CHANGE => denied("the password has expired"),
+            NTLM_BLOCKED => denied("the server takes no passwords (NTLM), only Kerberos tickets")
+                .with_hint("run `kinit USER@REALM`, name the server as the KDC does, and give no password"),
             NtStatus::ACCOUNT_LOCKED_OUT => denied("the account is locked"),
             NtStatus::ACCOUNT_DISABLED | NtStatus::ACCOUNT_EXPIRED => denied("the account is disabled"),
             NtStatus::ACCOUNT_RESTRICTION | NtStatus::INVALID_LOGON_HOURS | NtStatus::INVALID_WORKSTATION => {

@@ -3,7 +3,8 @@
 //! The crate `smb2` has the messages, signatures and encryption of the protocol. Everything above them is here. From the
 //! bottom up:
 //!
-//! * `login`, `step`, `reply`, `greeting`, `conn`: who logs in where; requests and answers; one connection;
+//! * `cache_entry`, `ticket`, `login`, `step`, `reply`, `ciphers`, `greeting`, `kerberos`, `conn`: who logs in where, and with what;
+//!   requests and answers; one connection;
 //! * `server`, `runtime`, `session`: all connections to a share. Async code ends there: everything else blocks;
 //! * `names`, `attrs`, `chained`, `named`, `descriptor`, `stream_list`, `tree`, `listing`, `entries`: names and metadata on the share;
 //! * `read`, `rules`, `walk`, `remove`, `source`: reading;
@@ -15,13 +16,16 @@
 //! sent again over another. Only a listing holds a handle, and begins again.
 
 mod attrs;
+mod cache_entry;
 mod chained;
+mod ciphers;
 mod conn;
 mod descriptor;
 mod directories;
 mod entries;
 mod extras;
 mod greeting;
+mod kerberos;
 mod large;
 mod large_file;
 mod link;
@@ -47,8 +51,10 @@ mod state;
 mod step;
 mod stream_list;
 mod streams;
+mod ticket;
 mod tree;
 mod walk;
 
 pub use login::{ShareCredentials, ShareLogin, ShareOptions};
 pub use session::{Limits, Smb};
+pub use ticket::{Ticket, Tickets};

@@ -1,9 +1,12 @@
 //! Who logs in at which server, and how.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use haul_core::location::SmbServer;
+
+use super::ticket::Tickets;
 
 /// The user and the password of a share.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -91,6 +94,8 @@ pub struct ShareLogin {
     pub server: SmbServer,
     /// User and password.
     pub credentials: ShareCredentials,
+    /// Tickets, which take the place of the password.
+    pub tickets: Option<Arc<dyn Tickets>>,
     /// The options of the share.
     pub options: ShareOptions,
     /// How long a request may stay without an answer.
@@ -112,7 +117,7 @@ impl ShareLogin {
 
     /// Whether the user asks for a guest session, which cannot be signed.
     pub(super) fn is_guest(&self) -> bool {
-        self.user().eq_ignore_ascii_case("guest")
+        self.tickets.is_none() && self.user().eq_ignore_ascii_case("guest")
     }
 }
 

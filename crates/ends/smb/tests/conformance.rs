@@ -28,7 +28,7 @@ fn connect(server: &Smbd, map_names: bool) -> Arc<Smb> {
     let credentials = ShareCredentials { user, password, domain: None };
     let timeout = Duration::from_secs(30);
     let options = ShareOptions { map_names, ..ShareOptions::default() };
-    let login = ShareLogin { server, credentials, options, timeout };
+    let login = ShareLogin { server, credentials, tickets: None, options, timeout };
     let limits = Limits { streams: 2, iops: None };
     Smb::connect(login, limits, &BufferPool::new(64 << 20), Arc::new(|_| {})).unwrap()
 }
