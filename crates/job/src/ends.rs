@@ -362,16 +362,23 @@ impl Ends {
         Ok(MetadataChanges { owners, ..changes.clone() })
     }
 
-    /// The remote haul of a location; `None` if it is local.
+    /// The session with the share of a location; `None` if it is on none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unreachable`] and the like if the share cannot be reached.
+    pub fn share_of(&mut self, at: &Location) -> Result<Option<Arc<Smb>>> {
+        match at {
+            Location::Smb { server, .. } => self.share(server).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The remote haul of a location; `None` if it is local or on a share.
     ///
     /// # Errors
     /// [`ErrorKind::Unreachable`] and the like if the host cannot be reached; [`ErrorKind::Unsupported`] if it has no
     /// haul.
     pub fn peer_of(&mut self, at: &Location) -> Result<Option<Arc<Peer>>> {
-        if matches!(at, Location::Smb { .. }) {
-            let why = "a share is no host with haul, and haul measures no shares";
-            return Err(Error::new(ErrorKind::Unsupported, Side::Wire, "measure", why).on(at.to_string()));
-        }
         match self.remote(at)? {
             None => Ok(None),
             Some(Remote::Peer(peer)) => Ok(Some(peer)),

@@ -44,7 +44,7 @@ pub use ends::Ends;
 pub use ends_config::{EndsConfig, SideOps};
 pub use errors::usage;
 pub use haul_engine::Paths;
-pub use haul_smb::ShareOptions;
+pub use haul_smb::{ShareOptions, Smb};
 pub use host_config::HostConfig;
 pub use index::IndexRequest;
 pub use merge::merge;

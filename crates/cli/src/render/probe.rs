@@ -29,6 +29,8 @@ pub(crate) struct NamedLink {
 pub(crate) struct Measurement {
     pub(crate) source: ReadFigures,
     pub(crate) destination: WriteFigures,
+    /// Whether the source and the destination are on shares, whose figures include the network.
+    pub(crate) shares: [bool; 2],
     pub(crate) links: Vec<NamedLink>,
     pub(crate) counts: TreeCounts,
     pub(crate) scan_seconds: f64,
@@ -178,7 +180,12 @@ impl Measurement {
         let seconds = of.map(|(_, seconds)| *seconds).fold(0.0, f64::max);
         let busy = self.links.iter().any(|link| link.rate.is_busy());
         let why = if limit == Stage::Link && busy { ", with CPUs that it keeps busy" } else { "" };
-        format!("{}{why} ({} on its own)", stage_words(limit), duration(seconds))
+        let what = match (limit, self.shares) {
+            (Stage::SourceDisk, [true, _]) => "the source's share, with its network",
+            (Stage::DestinationDisk, [_, true]) => "the destination's share, with its network",
+            _ => stage_words(limit),
+        };
+        format!("{what}{why} ({} on its own)", duration(seconds))
     }
 
     fn choice(&self) -> String {
@@ -190,9 +197,13 @@ impl Measurement {
                 link.host
             ));
         }
-        if self.links.is_empty() {
+        if self.shares.contains(&true) {
+            words.push("up to 4 connections with a share (--streams)".to_owned());
+        }
+        if self.links.is_empty() && words.is_empty() {
             words.push("no streams: source and destination are local".to_owned());
-        } else {
+        }
+        if !self.links.is_empty() {
             words.push(match &self.compress {
                 Some(way) => format!("compression with {}", way.method),
                 None => "no compression: it would not help".to_owned(),

@@ -105,6 +105,7 @@ mod several;
 mod sftp;
 mod sftp_links;
 mod shapes;
+mod share_limits;
 mod share_metadata;
 mod shares;
 mod signals;
@@ -213,6 +214,7 @@ fn main() -> ExitCode {
         between::cases(),
         faults::cases(),
         slow::cases(),
+        share_limits::cases(),
         share_metadata::cases(),
         shares::cases(),
         smb::cases(),

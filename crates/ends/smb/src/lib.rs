@@ -8,6 +8,7 @@
 //! * `server`, `runtime`, `session`: all connections to a share. Async code ends there: everything else blocks;
 //! * `names`, `attrs`, `chained`, `named`, `descriptor`, `stream_list`, `tree`, `listing`, `entries`: names and metadata on the share;
 //! * `read`, `rules`, `walk`, `remove`, `source`: reading;
+//! * `probe`: measuring a share;
 //! * `directories`, `meta`, `security`, `streams`, `extras`, `state`, `large_file`, `large`, `small`, `offer`, `link`, `sink`: which content the sink
 //!   needs, and how it stages files and renames them into place.
 //!
@@ -36,6 +37,7 @@ mod named;
 mod names;
 mod offer;
 mod open;
+mod probe;
 mod read;
 mod remove;
 mod reply;

@@ -83,7 +83,10 @@ fn meaning(status: NtStatus) -> (ErrorKind, String) {
         NtStatus::ACCESS_DENIED | PRIVILEGE_NOT_HELD => (ErrorKind::PermissionDenied, "Permission denied"),
         NtStatus::CANNOT_DELETE => (ErrorKind::PermissionDenied, "the server does not let it be removed"),
         MEDIA_WRITE_PROTECTED => (ErrorKind::PermissionDenied, "the share is read-only"),
-        NtStatus::DISK_FULL => (ErrorKind::NoSpace, "No space left on device"),
+        // Samba also answers so where the quota of the user is used up.
+        NtStatus::DISK_FULL => {
+            (ErrorKind::NoSpace, "No space left on device, or in the quota of this user on the share")
+        }
         QUOTA_EXCEEDED => (ErrorKind::NoSpace, "Disk quota exceeded"),
         NtStatus::SHARING_VIOLATION | NtStatus::FILE_LOCK_CONFLICT | NtStatus::DELETE_PENDING => {
             (ErrorKind::Locked, "another program has it open")

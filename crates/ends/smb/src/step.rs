@@ -51,6 +51,8 @@ const LINK: u8 = 11;
 const DISPOSITION: u8 = 13;
 const END_OF_FILE: u8 = 20;
 const STREAMS: u8 = 22;
+/// Of file systems, not of files: FileFsFullSizeInformation.
+const SPACE: u8 = 7;
 
 /// The kind of entry that a chain opens.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -219,6 +221,11 @@ impl ChainStep {
     /// Asks for the names and lengths of the streams.
     pub(super) fn streams() -> Self {
         Self::query(InfoType::File, STREAMS, 0)
+    }
+
+    /// Asks for the size and the free space of the file system.
+    pub(super) fn space() -> Self {
+        Self::query(InfoType::Filesystem, SPACE, 0)
     }
 
     fn query(info_type: InfoType, class: u8, parts: u32) -> Self {

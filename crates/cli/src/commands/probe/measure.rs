@@ -50,6 +50,7 @@ impl Probe {
         self.console.measurement(&Measurement {
             source: read,
             destination: write,
+            shares: [from.share.is_some(), to.share.is_some()],
             links,
             counts: counted.counts,
             scan_seconds: counted.seconds,

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_core::probe::{ProbeResult, ProbeTask};
+use haul_core::probe::{ProbeResult, ProbeTask, ReadFigures, WriteFigures};
 use haul_core::{EntryKind, Error, ErrorKind, Links, Location, Place, Result, ScanOptions, Side, Source};
 use haul_engine::Cancel;
-use haul_job::{Ends, Landing, destination_place, not_found, root_name, source_place};
+use haul_job::{Ends, Landing, Smb, destination_place, not_found, root_name, source_place};
+use haul_probe::cpu;
 use haul_probe::survey::{Survey, TreeCounts};
 use haul_remote::Peer;
 
@@ -36,16 +37,38 @@ pub(super) struct Probe {
 pub(super) struct Spot {
     pub(super) at: Location,
     pub(super) place: Place,
-    /// The remote haul; `None` if the location is local.
+    /// The remote haul; `None` if the location is local or on a share.
     pub(super) peer: Option<Arc<Peer>>,
+    /// The session with the share, if it is on one.
+    pub(super) share: Option<Arc<Smb>>,
 }
 
 impl Spot {
-    /// Runs a task on the host of the location.
+    /// Runs a task on the host of the location, or on this one for a share.
     pub(super) fn run(&self, task: &ProbeTask) -> Result<ProbeResult> {
-        match &self.peer {
-            Some(peer) => peer.probe(task),
-            None => haul_probe::run(task, &resolve_here),
+        match (&self.share, &self.peer) {
+            (Some(share), _) => self.run_on_share(share, task),
+            (None, Some(peer)) => peer.probe(task),
+            (None, None) => haul_probe::run(task, &resolve_here),
+        }
+    }
+
+    /// A share is read and written from here, so the CPU is the one of this host.
+    fn run_on_share(&self, share: &Arc<Smb>, task: &ProbeTask) -> Result<ProbeResult> {
+        match task {
+            ProbeTask::Read { place, samples } => {
+                let (figures, kept) = share.probe_reads(place, samples)?;
+                Ok(ProbeResult::Read(ReadFigures { cpu: cpu::measure(&kept, true), ..figures }))
+            }
+            ProbeTask::Write { place } => {
+                let figures = share.probe_writes(place)?;
+                Ok(ProbeResult::Write(WriteFigures { cpu: cpu::measure(&[], false), ..figures }))
+            }
+            ProbeTask::Facts { .. } | ProbeTask::Clock | ProbeTask::Work => {
+                let why = "a share is no host with haul, so there is nothing to examine";
+                let error = Error::new(ErrorKind::Unsupported, Side::Wire, "examine", why);
+                Err(error.on(self.at.to_string()).with_hint("`haul probe SRC DST` measures shares"))
+            }
         }
     }
 }
@@ -66,7 +89,8 @@ pub(super) struct CountedTree {
 
 impl Probe {
     pub(super) fn spot(&mut self, at: &Location, place: Place) -> Result<Spot> {
-        Ok(Spot { at: at.clone(), place, peer: self.ends.peer_of(at)? })
+        let share = self.ends.share_of(at)?;
+        Ok(Spot { at: at.clone(), place, peer: self.ends.peer_of(at)?, share })
     }
 
     /// Opens the source, and finds its place at the destination.
