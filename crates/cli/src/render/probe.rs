@@ -117,7 +117,8 @@ impl Measurement {
         line("haul would use:", self.choice());
         line("the tree:", self.tree());
         if let Some(why) = &self.destination.skipped {
-            line("not measured:", format!("the destination's disk ({why})"));
+            let what = if self.shares[1] { "share" } else { "disk" };
+            line("not measured:", format!("the destination's {what} ({why})"));
         }
         line("run:", self.command.clone());
         text
