@@ -1,7 +1,7 @@
 //! Standard input and output, as the process got them.
 //!
 //! Before main, Rust's runtime opens /dev/null in place of a closed one (`>&-`, `<&-`). Content written to it would be
-//! lost with exit code 0, and a list read from it would be empty. So [`look`] runs earlier, and keeps what was closed.
+//! lost with exit code 0, and a list read from it would be empty. So [`look`] runs earlier, and notes which are closed.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
