@@ -101,45 +101,70 @@ fn home(at: &Location) -> Option<&[u8]> {
     (is_home && parts.next().is_none()).then_some(first)
 }
 
-/// An error of the destination, with its host, and with the way out if it takes no entry.
+/// An error of the end at `at`, which is on `side`: with its host, and with the way out if this user has no right. An
+/// error of another side stays as it is.
 #[must_use]
-pub fn at_host(error: Error, destination: &Location) -> Error {
-    if error.side() != Side::Destination {
+pub fn at_host(error: Error, side: Side, at: &Location) -> Error {
+    if error.side() != side {
         return error;
     }
-    let is_there = matches!(destination, Location::Ssh { .. } | Location::Sftp { .. });
-    let error = if is_there && error.subject().starts_with(b"/") {
-        let subject = with_path(destination, error.subject().to_vec()).to_string();
-        error.on(subject)
-    } else {
-        error
+    let error = match named_at(at, error.subject()) {
+        Some(subject) => error.on(subject),
+        None => error,
     };
-    match way_out(&error, destination) {
+    match way_out(&error, side, at) {
         Some(hint) if error.hint().is_none() => error.with_hint(hint),
         _ => error,
     }
 }
 
-/// The advice for a destination that refuses to be written.
-fn way_out(error: &Error, destination: &Location) -> Option<&'static str> {
+/// The location of `path`, if the host of `at` has this name for an entry: an absolute one, or a relative one at or
+/// below `at`.
+fn named_at(at: &Location, path: &[u8]) -> Option<String> {
+    if !matches!(at, Location::Ssh { .. } | Location::Sftp { .. }) {
+        return None;
+    }
+    let host = with_path(at, Vec::new()).to_string();
+    let root = at.path();
+    let root = root.strip_suffix(b"/").unwrap_or(root);
+    let is_below = match path.strip_prefix(root) {
+        // In the home directory, which no URL names so. The path may have its host already.
+        Some(_) if root.is_empty() => {
+            host.ends_with(':') && !path.is_empty() && !path.starts_with(host.as_bytes())
+        }
+        Some(below) => below.is_empty() || below.starts_with(b"/"),
+        None => false,
+    };
+    (path.starts_with(b"/") || is_below).then(|| with_path(at, path.to_vec()).to_string())
+}
+
+/// The advice for an end that refuses this user.
+fn way_out(error: &Error, side: Side, at: &Location) -> Option<&'static str> {
     // Over a connection, an error has no number.
     if error.cause() == "Read-only file system" {
         return Some("choose a directory on another file system, or mount this one for writing");
     }
-    if error.kind() != ErrorKind::PermissionDenied {
+    // `Operation not permitted` has causes that concern root, too.
+    if error.kind() != ErrorKind::PermissionDenied || error.cause() == "Operation not permitted" {
         return None;
     }
-    match destination {
-        Location::Ssh { .. } => Some("to write there as root, use --remote-haul 'sudo haul'"),
-        Location::Sftp { .. } => {
-            Some("log in as a user who may write there (sftp://USER@HOST/PATH), or choose another directory")
+    let is_read = side == Side::Source;
+    Some(match at {
+        Location::Ssh { .. } if is_read => "to read there as root, use --remote-haul 'sudo haul'",
+        Location::Sftp { .. } if is_read => "log in as a user who may read it (sftp://USER@HOST/PATH)",
+        Location::Local(_) if is_read => {
+            "run haul as a user who may read it, such as the owner, or with sudo"
         }
-        Location::Local(_) => Some(
+        Location::Ssh { .. } => "to write there as root, use --remote-haul 'sudo haul'",
+        Location::Sftp { .. } => {
+            "log in as a user who may write there (sftp://USER@HOST/PATH), or choose another directory"
+        }
+        Location::Local(_) => {
             "run haul as a user who may write there, such as the owner of the directory, or with sudo; or choose \
-             another directory",
-        ),
-        Location::Smb { .. } | Location::Object(_) => None,
-    }
+             another directory"
+        }
+        Location::Smb { .. } | Location::Object(_) => return None,
+    })
 }
 
 #[cfg(test)]
@@ -202,7 +227,8 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_a_remote_destination_name_the_host() {
+    fn errors_of_a_remote_end_name_the_host() {
+        let at_host = |error, at: &Location| super::at_host(error, Side::Destination, at);
         let error = Error::new(ErrorKind::PermissionDenied, Side::Destination, "write to", "no").on("/x");
         let there = at_host(error.clone(), &at("h:/x"));
         assert_eq!(there.to_string(), "failed to write to `h:/x` (destination): no");
@@ -217,5 +243,27 @@ mod tests {
         assert_eq!(at_host(own.clone(), &at("/x")), own);
         let source = error.with_side(Side::Source);
         assert_eq!(at_host(source.clone(), &at("h:/x")), source);
+        let read = super::at_host(source, Side::Source, &at("h:/x"));
+        assert_eq!(read.to_string(), "failed to write to `h:/x` (source): no");
+        assert!(read.hint().unwrap_or_default().starts_with("to read there"));
+    }
+
+    #[test]
+    fn an_entry_is_named_with_the_host_that_has_it() {
+        let named = |location: &str, path: &str| named_at(&at(location), path.as_bytes());
+        for (location, path, expected) in [
+            ("h:rel/", "rel", "h:rel"),
+            ("h:rel/", "rel/f", "h:rel/f"),
+            ("h:", "f", "h:f"),
+            ("h:/srv", "/home/x", "h:/home/x"),
+            ("sftp://u@h:22/srv", "/srv/f", "sftp://u@h:22/srv/f"),
+        ] {
+            assert_eq!(named(location, path).as_deref(), Some(expected), "{location} {path}");
+        }
+        for (location, path) in
+            [("h:rel/", "relative"), ("h:rel", "f"), ("h:", "h:f"), ("h:", ""), ("/a", "/a")]
+        {
+            assert_eq!(named(location, path), None, "{location} {path}");
+        }
     }
 }

@@ -5,8 +5,8 @@ use haul_core::event::{Content, Done};
 use haul_core::{Error, Event, Location, Progress, RelPath, Reporter, Side, Totals};
 use haul_store::Bill;
 
+use super::mistakes::at_host;
 use super::observer::Observer;
-use super::siblings::with_path;
 
 /// Converts the engine's events on one source.
 pub struct PartReporter<'a> {
@@ -48,22 +48,11 @@ impl PartReporter<'_> {
             Side::Destination => self.destination,
             Side::Wire | Side::Local => None,
         };
-        match at.and_then(|at| entry_at_host(at, error.subject())) {
-            Some(subject) => self.observer.failed(name, &error.clone().on(subject)),
+        match at {
+            Some(at) => self.observer.failed(name, &at_host(error.clone(), error.side(), at)),
             None => self.observer.failed(name, error),
         }
     }
-}
-
-/// The location of `path`, if it is the name that the host of `at` has for an entry at or below `at`.
-pub(crate) fn entry_at_host(at: &Location, path: &[u8]) -> Option<String> {
-    if !matches!(at, Location::Ssh { .. } | Location::Sftp { .. }) {
-        return None;
-    }
-    let root = at.path();
-    let below = path.strip_prefix(root.strip_suffix(b"/").unwrap_or(root))?;
-    let is_below = !root.is_empty() && (below.is_empty() || below.starts_with(b"/"));
-    is_below.then(|| with_path(at, path.to_vec()).to_string())
 }
 
 impl Reporter for PartReporter<'_> {
@@ -229,13 +218,14 @@ mod tests {
         };
         for at in ["h:/x", "h:/x/"] {
             assert_eq!(shown(at, Side::Source, "/x/f"), "failed src/f: h:/x/f");
-            assert_eq!(shown(at, Side::Source, "/xf"), "failed src/f: /xf", "not below the source");
+            assert_eq!(shown(at, Side::Source, "/xf"), "failed src/f: h:/xf", "also elsewhere on that host");
+            assert_eq!(shown(at, Side::Source, "xf"), "failed src/f: xf", "no path there");
             assert_eq!(shown(at, Side::Destination, "/x/f"), "failed src/f: /x/f", "of the other end");
         }
         assert_eq!(shown("h:/", Side::Source, "/f"), "failed src/f: h:/f");
         assert_eq!(shown("h:x", Side::Source, "x/f"), "failed src/f: h:x/f");
         assert_eq!(shown("sftp://h/x", Side::Source, "/x/f"), "failed src/f: sftp://h/x/f");
-        assert_eq!(shown("h:", Side::Source, "f"), "failed src/f: f", "perhaps the name of no path there");
+        assert_eq!(shown("h:", Side::Source, "f"), "failed src/f: h:f", "in the home directory");
         assert_eq!(shown("/x", Side::Source, "/x/f"), "failed src/f: /x/f");
     }
 }

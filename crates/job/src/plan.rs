@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use haul_core::{
-    Entry, EntryKind, Error, ErrorKind, Links, Location, Place, RelPath, Result, ScanOptions, Source, Totals,
+    Entry, EntryKind, Error, ErrorKind, Links, Location, Place, RelPath, Result, ScanOptions, Side, Source,
+    Totals,
 };
 use haul_engine::{PathSelection, Paths};
 
 use super::ends::Ends;
 use super::errors::usage;
 use super::merge::add_failure;
-use super::mistakes::{refuse_dash, refuse_unit, surprise};
+use super::mistakes::{at_host, refuse_dash, refuse_unit, surprise};
 use super::observer::Observer;
 use super::overlap::refuse_overlap;
 use super::place::{Landing, destination_place, dir_place, root_name, source_place};
@@ -297,7 +298,8 @@ impl<'a> Planner<'a> {
     /// Opens a source and finds the type of its root.
     fn open(&mut self, at: &Location) -> Result<(Arc<dyn Source>, EntryKind)> {
         let source = self.ends.source(at, &source_place(at), self.links)?;
-        let Some(root) = source.root()? else { return Err(missing(at)) };
+        let root = source.root().map_err(|error| at_host(error, Side::Source, at))?;
+        let Some(root) = root else { return Err(missing(at)) };
         Ok((source, root.kind))
     }
 

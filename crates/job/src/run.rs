@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use haul_core::{
     BufferPool, Compare, DirLinks, Error, Links, Location, Note, Pace, PageChecks, Place, Report, Result,
-    ScanOptions, SinkOptions, Source,
+    ScanOptions, Side, SinkOptions, Source,
 };
 use haul_engine::RateHandle;
 use haul_engine::{
@@ -189,7 +189,7 @@ impl CopyJob {
 impl JobRequest {
     /// An error of the run. Several destinations name their hosts themselves.
     fn named(&self, error: Error) -> Error {
-        if self.others.is_empty() { at_host(error, &self.destination) } else { error }
+        if self.others.is_empty() { at_host(error, Side::Destination, &self.destination) } else { error }
     }
 
     /// All destinations.
@@ -421,10 +421,14 @@ impl JobRunner<'_> {
             workers: 0,
         };
         let source = Arc::clone(&part.source);
+        let named = |mut report: Report| {
+            report.fatal = report.fatal.map(|error| at_host(error, Side::Source, &part.at));
+            report
+        };
         let parts = [EndPair { source: part.source, sink, preview, view, other_sources: rivals }];
         if self.request.sha256 {
             let verified = Verified::new(&reporter);
-            merge(&mut self.report, haul_engine::copy(&parts, options, &verified, self.cancel));
+            merge(&mut self.report, named(haul_engine::copy(&parts, options, &verified, self.cancel)));
             drop(parts);
             if self.report.fatal.is_none() && !self.report.interrupted {
                 let there = (destination, &part.place);
@@ -433,7 +437,7 @@ impl JobRunner<'_> {
                 verified.hash(&*end, self.cancel)?;
             }
         } else {
-            merge(&mut self.report, haul_engine::copy(&parts, options, &reporter, self.cancel));
+            merge(&mut self.report, named(haul_engine::copy(&parts, options, &reporter, self.cancel)));
         }
         if let Some(bill) = bill {
             self.expected.get_or_insert_default().add_cost(bill.cost());

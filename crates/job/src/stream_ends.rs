@@ -28,6 +28,11 @@ fn error(kind: ErrorKind, side: Side, at: &Location, cause: &str) -> Error {
     Error::new(kind, side, OPEN, cause).on(at.to_string())
 }
 
+/// An error of looking at a destination before anything is written.
+fn at_destination(error: Error, at: &Location) -> Error {
+    at_host(error.with_side(Side::Destination), Side::Destination, at)
+}
+
 /// Opens a file to be read. A symbolic link is followed, as by any program that reads a file.
 ///
 /// # Errors
@@ -36,7 +41,7 @@ pub fn open_file(ends: &mut Ends, at: &Location) -> Result<InputFile> {
     let refuse = |kind, cause: &str| error(kind, Side::Source, at, cause);
     let ops = ends.source_ops();
     let source = ends.read(at, &source_place(at), Links::Followed.into(), &ops)?;
-    let Some(entry) = source.root().map_err(|error| at_host(error, at))? else {
+    let Some(entry) = source.root().map_err(|error| at_host(error, Side::Source, at))? else {
         let error = refuse(ErrorKind::NotFound, "No such file or directory");
         let is_pattern = at.name().iter().any(|byte| matches!(byte, b'*' | b'?' | b'['));
         return Err(match at {
@@ -84,7 +89,7 @@ pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
     let shown = haul_core::path::printable(if parent.is_empty() { b"~" } else { parent });
     let ops = ends.destination_ops();
     let there = ends.read(at, &place, Links::Kept.into(), &ops)?;
-    match there.root().map_err(|error| at_host(error, at))? {
+    match there.root().map_err(|error| at_destination(error, at))? {
         None => {
             if let Some(file) = file_above(ends, at, parent)? {
                 let cause = format!("`{}` is a file, not a directory", printable(&file));
@@ -101,7 +106,7 @@ pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
     let (pool, note) = (ends.pool().clone(), Arc::clone(ends.note()));
     let sink = ends.sink(at, &place, &stream_options())?;
     let resumes = !matches!(at, Location::Smb { .. });
-    Ok(FileTarget { name: at.to_string(), path, sink, there, pool, note, resumes })
+    Ok(FileTarget { name: at.to_string(), at: at.clone(), path, sink, there, pool, note, resumes })
 }
 
 /// Creates the file as the only one that the stream goes to. Of several, one that is a directory stops no other.
@@ -111,7 +116,7 @@ pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
 pub fn create_only_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
     let target = create_file(ends, at)?;
     let found = target.there.lookup(std::slice::from_ref(&target.path));
-    match found.map_err(|error| at_host(error, at))?.pop() {
+    match found.map_err(|error| at_destination(error, at))?.pop() {
         Some(Ok(Some(entry))) if entry.is_dir() => {
             let cause = "it is a directory, and a put writes one file";
             Err(error(ErrorKind::Usage, Side::Destination, at, cause).with_hint("add the name of the file"))
@@ -128,7 +133,7 @@ fn file_above(ends: &mut Ends, at: &Location, missing: &[u8]) -> Result<Option<V
         path = &path[..=end];
         let place = Place { path: path.to_vec(), root: PlaceRoot::Exactly };
         let above = ends.read(at, &place, Links::Followed.into(), &ops)?;
-        if let Some(entry) = above.root().map_err(|error| at_host(error, at))? {
+        if let Some(entry) = above.root().map_err(|error| at_destination(error, at))? {
             return Ok((!entry.is_dir()).then(|| path.to_vec()));
         }
         let Some(slash) = path.iter().rposition(|byte| *byte == b'/') else { break };

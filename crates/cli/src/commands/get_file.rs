@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_core::{BufferPool, Location, Result};
+use haul_core::{BufferPool, Location, Result, Side};
 use haul_engine::Cancel;
-use haul_job::{Ends, open_file};
+use haul_job::{Ends, at_host, open_file};
 use haul_streams::get::{ContentOutput, GetStatus, Got, InputFile, get_file};
 
 use super::get_output::{file, names, progress, report, stdout};
@@ -76,6 +76,7 @@ fn fetch(
         console,
         || progress(read.entry.len, status),
         || get_file(&read, output, status, &cancel.flag()),
-    )?;
+    );
+    let got = got.map_err(|error| at_host(error, Side::Source, at))?;
     Ok((read, got))
 }

@@ -10,9 +10,9 @@ use std::thread;
 use std::time::Instant;
 
 use haul_core::path::printable;
-use haul_core::{Digest, ErrorKind, Event, Limit, PageReport, Report, Result, Totals};
+use haul_core::{Digest, ErrorKind, Event, Limit, PageReport, Report, Result, Side, Totals};
 use haul_engine::{Cancel, tell_pages};
-use haul_job::{Ends, Observer, RequestCounts};
+use haul_job::{Ends, Observer, RequestCounts, at_host};
 use haul_members::IndexFault;
 use haul_object::PutOptions;
 use haul_streams::put::{
@@ -191,7 +191,12 @@ fn put_all(
     let failed = |error| PutOutcome { input: Some(error), ..PutOutcome::default() };
     let one = |mut stream: PutStream| {
         let outcome = put(&mut stream.input, encode.clone(), &stream.targets, settings, &stream.status);
-        let outcome = outcome.unwrap_or_else(failed);
+        let mut outcome = outcome.unwrap_or_else(failed);
+        for (target, made) in stream.targets.iter().zip(&mut outcome.targets) {
+            if let (PutTarget::File(file), Some(Err(error))) = (target, made) {
+                *error = at_host(error.clone(), Side::Destination, &file.at);
+            }
+        }
         let names = names(&stream);
         let mut requests = RequestCounts::default();
         for target in &stream.targets {

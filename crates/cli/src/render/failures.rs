@@ -6,20 +6,20 @@ use std::path::Path;
 
 use haul_core::{Error, ErrorKind};
 
+use super::refused::RefusedDirs;
 use crate::settings::listed;
 
 /// Failures shown at once: per cause, and in total.
 const LIVE_OF_CAUSE: u64 = 3;
 const LIVE: u64 = 20;
-/// Names kept per cause.
-const NAMES: usize = 10;
 /// Number of distinct causes; further ones form one group.
 const CAUSES: usize = 100;
 
 /// Entries that failed for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FailureGroup {
-    /// The operation that failed, and the cause: `read (source): Permission denied`.
+    /// The operation that failed, and the cause: `failed to read (source): Permission denied`. If a directory refuses
+    /// its entries, the directory and the cause: `DIR (destination): Permission denied`.
     pub(crate) cause: String,
     /// The kind of the error.
     pub(crate) kind: ErrorKind,
@@ -29,12 +29,16 @@ pub(crate) struct FailureGroup {
     pub(crate) count: u64,
     /// The first names.
     pub(crate) names: Vec<Vec<u8>>,
+    /// The line that says all of it, if a directory refuses these entries.
+    pub(crate) line: Option<String>,
 }
 
 /// All failures of a run.
 #[derive(Default)]
 pub(crate) struct Failures {
     groups: Vec<FailureGroup>,
+    /// Failures that are shown at the end alone.
+    refused: RefusedDirs,
     count: u64,
     live: u64,
     list: Option<FailedList>,
@@ -62,6 +66,9 @@ impl Failures {
         self.count += 1;
         if let Some(list) = &mut self.list {
             list.add(name);
+        }
+        if self.refused.add(name, error) {
+            return false;
         }
         let cause = cause_of(error);
         let full = self.groups.len() >= CAUSES;
@@ -93,14 +100,15 @@ impl Failures {
         self.count
     }
 
-    /// The number of failures that were not shown at once.
+    /// The number of failures that were not shown at once, of those that are shown one by one.
     pub(crate) fn unseen(&self) -> u64 {
-        self.count - self.live
+        self.count - self.live - self.refused.count()
     }
 
     /// The groups, the largest first.
     pub(crate) fn groups(&self) -> Vec<FailureGroup> {
         let mut groups = self.groups.clone();
+        groups.append(&mut self.refused.groups());
         groups.sort_by_key(|group| std::cmp::Reverse(group.count));
         groups
     }
@@ -121,15 +129,18 @@ impl Failures {
 }
 
 impl FailureGroup {
+    /// Names kept per cause.
+    pub(super) const NAMES: usize = 10;
+
     fn new(cause: String, error: &Error, name: &[u8]) -> Self {
         let hint = error.hint().map(str::to_owned);
-        Self { cause, kind: error.kind(), hint, count: 1, names: vec![name.to_vec()] }
+        Self { cause, kind: error.kind(), hint, count: 1, names: vec![name.to_vec()], line: None }
     }
 
     /// Adds an entry. Returns the size of the group.
     fn add(&mut self, name: &[u8]) -> u64 {
         self.count += 1;
-        if self.names.len() < NAMES {
+        if self.names.len() < Self::NAMES {
             self.names.push(name.to_vec());
         }
         self.count
@@ -154,12 +165,16 @@ impl FailedList {
 
 /// The error without its subject.
 pub(super) fn cause_of(error: &Error) -> String {
-    let side = match error.side() {
+    format!("failed to {}{}: {}", error.operation(), side_of(error), error.cause())
+}
+
+/// The side of an error, in its text.
+pub(super) fn side_of(error: &Error) -> &'static str {
+    match error.side() {
         haul_core::Side::Source => " (source)",
         haul_core::Side::Destination => " (destination)",
         haul_core::Side::Wire | haul_core::Side::Local => "",
-    };
-    format!("failed to {}{side}: {}", error.operation(), error.cause())
+    }
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod plain;
 mod plan;
 mod print;
 mod probe;
+mod refused;
 mod requests;
 mod stat;
 mod summary;

@@ -348,20 +348,21 @@ impl Summary {
         if failed == 0 {
             return;
         }
-        if self.all_shown() {
-            lines.push(format!("{} failed", entries(failed)));
-            let hints = self.groups.iter().filter_map(|group| group.hint.as_ref());
-            lines.extend(hints.map(|hint| format!("hint: {hint}")));
-            lines.extend(self.failed_list.iter().map(|(path, _)| format!("full list: {}", path.display())));
-            return;
-        }
-        lines.push(format!("{} failed:", entries(failed)));
-        let each = match self.groups.len() {
+        // What was shown as it happened is not told again.
+        let is_told = |group: &&FailureGroup| group.line.is_some() || !self.all_shown();
+        let told: Vec<_> = self.groups.iter().filter(is_told).collect();
+        let colon = if told.is_empty() { "" } else { ":" };
+        lines.push(format!("{} failed{colon}", entries(failed)));
+        let each = match told.len() {
             1 => 10,
             2..=4 => 3,
             _ => 1,
         };
-        for group in self.groups.iter().take(GROUPS) {
+        for group in told.iter().take(GROUPS) {
+            if let Some(line) = &group.line {
+                lines.push(format!("  {line}"));
+                continue;
+            }
             lines.push(format!("  {} ({})", group.cause, entries(group.count)));
             let names = group.names.iter().take(each);
             lines.extend(names.map(|name| format!("    {}", shown(name))));
@@ -371,13 +372,27 @@ impl Summary {
             }
             lines.extend(group.hint.iter().map(|hint| format!("    hint: {hint}")));
         }
-        if self.groups.len() > GROUPS {
-            lines.push(format!("  … and {} more causes", self.groups.len() - GROUPS));
+        if told.len() > GROUPS {
+            lines.push(format!("  … and {} more causes", told.len() - GROUPS));
         }
-        match (&self.failed_list, self.unseen) {
-            (Some((path, _)), _) => lines.push(format!("full list: {}", path.display())),
-            (None, 1..) => lines.push("for the full list use --failed FILE or --json".to_owned()),
-            (None, 0) => {}
+        self.hints(lines);
+        let has_unnamed = self.unseen > 0 || told.iter().any(|group| group.count > 1 && group.line.is_some());
+        match &self.failed_list {
+            Some((path, _)) => lines.push(format!("full list: {}", path.display())),
+            None if has_unnamed => lines.push("for the full list use --failed FILE or --json".to_owned()),
+            None => {}
+        }
+    }
+
+    /// The advice that is not told with its failures, each once.
+    fn hints(&self, lines: &mut Vec<String>) {
+        let is_last = |group: &&FailureGroup| group.line.is_some() || self.all_shown();
+        let mut told: Vec<&String> = Vec::new();
+        for hint in self.groups.iter().filter(is_last).filter_map(|group| group.hint.as_ref()) {
+            if !told.contains(&hint) {
+                told.push(hint);
+                lines.push(format!("hint: {hint}"));
+            }
         }
     }
 
@@ -386,9 +401,12 @@ impl Summary {
         self.report.fatal.is_some() || self.report.totals.failed > 0
     }
 
-    /// Whether every failure was shown as it happened, and is still on the screen.
+    /// Whether every failure that is shown one by one was shown as it happened, and is still on the screen.
     fn all_shown(&self) -> bool {
-        self.shown_live && self.unseen == 0 && self.report.totals.failed <= LIVE_ONLY
+        let of_dirs = self.groups.iter().filter(|group| group.line.is_some());
+        let of_dirs: u64 = of_dirs.map(|group| group.count).sum();
+        let one_by_one = self.report.totals.failed.saturating_sub(of_dirs);
+        self.shown_live && self.unseen == 0 && one_by_one <= LIVE_ONLY
     }
 
     /// The files of options that could not be written, and why.

@@ -25,6 +25,7 @@ fn a_summary_has_counts_failures_and_a_hint() {
     let report = Report { totals: totals(), seconds: 2.0, ..Report::default() };
     let mut summary = summary(SummaryCommand::Copy, report, Exit::Incomplete);
     summary.groups = vec![FailureGroup {
+        line: None,
         cause: "failed to read (source): no".to_owned(),
         kind: ErrorKind::Io,
         hint: Some("be root".to_owned()),
@@ -119,4 +120,28 @@ fn verify_says_how_many_of_all_entries_are_equal() {
     let report = Report { totals, seconds: 1.0, ..Report::default() };
     let text = summary(SummaryCommand::Verify, report, Exit::Mismatch).text();
     assert!(text.contains("equal: 1,503 of 1,506 entries, 2.00 KiB, in 1.0 s"), "{text}");
+}
+
+#[test]
+fn directories_that_refuse_entries_are_one_line_each_and_have_one_hint() {
+    let refused = |cause: &str, count| FailureGroup {
+        line: Some(format!("{cause}: {count} entries were not copied")),
+        cause: cause.to_owned(),
+        kind: ErrorKind::PermissionDenied,
+        hint: Some("be root".to_owned()),
+        count,
+        names: vec![b"a".to_vec()],
+    };
+    let other = FailureGroup { line: None, hint: None, kind: ErrorKind::Io, ..refused("failed to read", 2) };
+    let failed = Totals { failed: 9, ..totals() };
+    let report = Report { totals: failed, seconds: 1.0, ..Report::default() };
+    let mut summary = summary(SummaryCommand::Copy, report, Exit::Incomplete);
+    summary.groups = vec![refused("dst: no", 4), refused("dst/d: no", 3), other];
+    summary.shown_live = true;
+    let expected = "9 entries failed:\n  dst: no: 4 entries were not copied\n  dst/d: no: 3 entries were not copied\n\
+                    hint: be root\nfor the full list use --failed FILE or --json\n";
+    assert!(summary.text().contains(expected), "{}", summary.text());
+    summary.shown_live = false;
+    assert!(summary.text().contains("  failed to read (2 entries)\n    a\n"), "{}", summary.text());
+    assert_eq!(summary.text().matches("hint: be root").count(), 1, "{}", summary.text());
 }

@@ -93,6 +93,7 @@ mod providers;
 mod questions;
 mod reach;
 mod realtrees;
+mod refused;
 mod removals;
 mod reruns;
 mod restricted;
@@ -245,6 +246,7 @@ fn main() -> ExitCode {
         copy_links::cases(),
         clients::cases(),
         reach::cases(),
+        refused::cases(),
         database_pages::cases(),
         databases::cases(),
         file_streams::cases(),

@@ -4,12 +4,9 @@ use haul_core::policy::Existing;
 use haul_core::{Answer, Changes, Entry, EntryKind, Result};
 
 use super::compare::SftpEntry;
-use super::meta::{SET_ID, Wish, metadata_warnings};
+use super::meta::{HOME_OF_ROOT, SET_ID, Wish, metadata_warnings};
 use super::packet::Attrs;
 use super::state::SftpSink;
-
-/// The home directory of root, the only user who may surely give files away.
-const HOME_OF_ROOT: &[u8] = b"/root";
 
 /// Compares the metadata of an existing entry, as far as SFTP carries it and this login may set it. The rest becomes
 /// warnings.

@@ -5,12 +5,15 @@ use haul_core::{Changes, Entry, EntryKind, Preserve, RelPath, Result, SinkOption
 use super::conn::Conn;
 use super::packet::{Attrs, SftpRequest};
 use super::pipeline::Pipeline;
-use super::reply::Fault;
+use super::reply::{Fault, unless_lost};
 use super::tree::Tree;
 use haul_ends::metadata_warnings::MetadataWarnings;
 
 /// Set-user-ID and set-group-ID.
 pub(super) const SET_ID: u32 = 0o6000;
+
+/// The home directory of root, the only user who may surely change any entry.
+pub(super) const HOME_OF_ROOT: &[u8] = b"/root";
 
 /// Adds a warning if something was refused. A lost connection is an error, not a refusal.
 fn refused(notes: &MetadataWarnings, what: &str, path: &RelPath, said: Result<(), Fault>) -> Result<bool> {
@@ -234,6 +237,30 @@ struct Owned {
     is_right: bool,
     /// Whether the entry is gone.
     is_gone: bool,
+}
+
+/// Whether this user may change each of these entries, whose attributes are known. SFTP does not tell who the user is, so
+/// each gets the mode that it has.
+///
+/// # Errors
+/// If the connections are lost.
+pub(super) fn may_change(tree: &Tree, entries: &[(&RelPath, Option<Attrs>)]) -> Result<Vec<bool>> {
+    let mode = |now: &Option<Attrs>| now.and_then(|now| now.mode).map(|mode| mode & 0o7777);
+    if entries.is_empty() {
+        return Ok(Vec::new());
+    }
+    tree.pool().on_one(|conn| {
+        let mut pipeline = Pipeline::new(conn);
+        let is_asked = |now: &Option<Attrs>| conn.server.home != HOME_OF_ROOT && mode(now).is_some();
+        for (path, now) in entries.iter().filter(|(_, now)| is_asked(now)) {
+            let attrs = Attrs { mode: mode(now), ..Attrs::default() };
+            pipeline.ask(&SftpRequest::Setstat { path: &tree.remote(path), attrs });
+        }
+        let may_change = |(_, now): &(&RelPath, Option<Attrs>)| {
+            Ok(!is_asked(now) || unless_lost(pipeline.next_reply().ok())?.is_ok())
+        };
+        entries.iter().map(may_change).collect()
+    })
 }
 
 /// Sets metadata by name. One answer for each: whether something changed; `None` if the entry is gone.

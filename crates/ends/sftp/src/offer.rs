@@ -118,7 +118,7 @@ fn compare_targets(sink: &SftpSink, cases: &mut [PendingOffer<'_>]) -> Result<()
 /// Sets the metadata of entries that are equal otherwise.
 fn same(sink: &SftpSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
     let mut listed = Vec::new();
-    let mut differing = Vec::new();
+    let (mut dirs, mut differing) = (Vec::new(), Vec::new());
     for (at, case) in cases.iter_mut().enumerate() {
         if case.verdict != Verdict::Same || !case.is_open() {
             continue;
@@ -142,11 +142,20 @@ fn same(sink: &SftpSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
         let same = case.now.as_ref().is_some_and(|now| wish.is_met_by(now, entry));
         if same || !can_hold(entry) {
             case.answer = Some(Ok(Answer::Same));
-        } else if entry.is_dir() || sink.options.dry_run {
+        } else if sink.options.dry_run {
             case.answer = Some(Ok(Answer::Updated(changes_of(sink, case))));
+        } else if entry.is_dir() {
+            dirs.push(at);
         } else {
             differing.push(at);
         }
+    }
+    let known = |at: &usize| (&cases[*at].offer.entry.path, cases[*at].now);
+    let may_change = meta::may_change(&sink.tree, &dirs.iter().map(known).collect::<Vec<_>>())?;
+    for (at, may_change) in dirs.into_iter().zip(may_change) {
+        // At the end of the run, a warning tells what could not be set.
+        let updated = Answer::Updated(changes_of(sink, &cases[at]));
+        cases[at].answer = Some(Ok(if may_change { updated } else { Answer::Same }));
     }
     let change = |at: &usize| {
         let (entry, now) = (&*cases[*at].offer.entry, cases[*at].now);

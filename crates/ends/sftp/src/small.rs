@@ -138,7 +138,7 @@ fn open<'a, 'b>(
                 let _closed = pipeline.next_reply();
                 Err(error)
             }
-            (Err(fault), _) => Err(sink.write_error(conn, "stage", file.entry, fault)),
+            (Err(fault), _) => Err(sink.write_error(conn, "write", file.entry, fault)),
         });
     }
     opened

@@ -129,12 +129,12 @@ impl Tree {
 
     /// The error of an entry whose name is a directory that is not empty.
     pub(super) fn not_empty(&self, path: &RelPath) -> Error {
-        Error::not_empty(self.side).on(self.remote(path))
+        Error::not_empty(self.side).on(shown(&self.remote(path)))
     }
 
     /// An error of haul's own for the entry at `path`.
     pub(super) fn fault(&self, kind: ErrorKind, operation: &str, path: &RelPath, cause: &str) -> Error {
-        Error::new(kind, self.side, operation, cause).on(self.remote(path))
+        Error::new(kind, self.side, operation, cause).on(shown(&self.remote(path)))
     }
 
     /// Forgets directories at and below `path`, because it was replaced or removed.
@@ -390,7 +390,12 @@ pub(super) fn error(side: Side, operation: &str, path: &[u8], fault: Fault) -> E
         }
         _ => (ErrorKind::Io, format!("the server says no more than `{}`", said("Failure"))),
     };
-    Error::new(kind, side, operation, cause).on(path)
+    Error::new(kind, side, operation, cause).on(shown(path))
+}
+
+/// A path as the user knows it: the dot of `DIR/.` is haul's.
+pub(super) fn shown(path: &[u8]) -> &[u8] {
+    path.strip_suffix(b"/.").filter(|dir| !dir.is_empty()).unwrap_or(path)
 }
 
 fn push(path: &mut Vec<u8>, more: &[u8]) {

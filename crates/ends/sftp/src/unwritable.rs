@@ -11,7 +11,7 @@ use super::packet::{self, Attrs, SftpRequest};
 use super::pipeline::{Pipeline, ask_one};
 use super::reply::{Fault, unless_lost};
 use super::state::{PRIVATE, SftpSink};
-use super::tree::{error, is_dir, read_only};
+use super::tree::{error, is_dir, read_only, shown};
 
 /// Write and search, for all users.
 const OPEN_TO_ALL: u32 = 0o003;
@@ -57,7 +57,7 @@ fn examine(sink: &SftpSink, conn: &Conn) -> Result<Option<Error>> {
     let tree = &sink.tree;
     let everything = RelPath::root();
     let root = tree.remote(&everything);
-    let shown = root.strip_suffix(b"/.").unwrap_or(&root);
+    let shown = shown(&root);
     let found = |path: &[u8]| unless_lost(ask_one(conn, &SftpRequest::Lstat { path }).attrs());
     let of_root = found(&root)?.ok().filter(is_dir);
     let (dir, attrs) = match of_root {

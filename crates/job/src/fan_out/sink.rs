@@ -28,7 +28,7 @@ pub(crate) struct FanOutEnd {
 impl FanOutEnd {
     /// `sink`: the error if it could not be opened.
     pub(crate) fn new(at: &Location, sink: Result<Arc<dyn Sink>>) -> Self {
-        Self { at: at.clone(), sink: sink.map_err(|error| at_host(error, at)) }
+        Self { at: at.clone(), sink: sink.map_err(|error| at_host(error, Side::Destination, at)) }
     }
 }
 

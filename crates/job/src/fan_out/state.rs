@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use haul_core::sync::Mutex;
-use haul_core::{BufferPool, Error, Location, Note, Sink};
+use haul_core::{BufferPool, Error, Location, Note, Side, Sink};
 
 use super::files::NeededFiles;
 use super::left::LeftNames;
 use crate::mistakes::at_host;
-use crate::part::entry_at_host;
 
 /// Passes each call to several sinks.
 pub(crate) struct FanOut {
@@ -51,10 +50,7 @@ impl SharedFanOut {
     /// An error of a destination, with the host in the name of an entry.
     pub(super) fn named(&self, end: usize, error: Error) -> Error {
         let Some(end) = self.ends.get(end) else { return error };
-        match entry_at_host(&end.at, error.subject()) {
-            Some(subject) => error.on(subject),
-            None => at_host(error, &end.at),
-        }
+        at_host(error, Side::Destination, &end.at)
     }
 
     /// An end takes nothing more.

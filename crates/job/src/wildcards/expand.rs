@@ -8,6 +8,7 @@ use haul_core::{ErrorKind, Links, Location, Result, ScanOptions, Side};
 use super::keys::KeyPattern;
 use super::names::{BoundedNames, EACH, MOST_BYTES, MatchedName, is_match, is_wild, too_many};
 use crate::ends::Ends;
+use crate::mistakes::at_host;
 use crate::place::source_place;
 use crate::siblings::with_path;
 
@@ -36,7 +37,8 @@ pub(crate) fn expand(ends: &mut Ends, sources: &[Location], links: Links) -> Res
 }
 
 fn exists(ends: &mut Ends, at: &Location, links: Links) -> Result<bool> {
-    Ok(ends.source(at, &source_place(at), links)?.root()?.is_some())
+    let root = ends.source(at, &source_place(at), links)?.root();
+    Ok(root.map_err(|error| at_host(error, Side::Source, at))?.is_some())
 }
 
 /// A source without the `./` of `--relative` in its key, and the number of components before that. Other paths contain it

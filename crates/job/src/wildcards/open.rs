@@ -11,7 +11,7 @@ use haul_core::{
 use super::expand::{expand, is_pattern};
 use crate::ends::Ends;
 use crate::merge::merge;
-use crate::mistakes::not_found;
+use crate::mistakes::{at_host, not_found};
 use crate::observer::Observer;
 use crate::part::PartReporter;
 use crate::place::{Landing, destination_place, dir_place, root_name, source_place};
@@ -98,7 +98,8 @@ pub fn open_sources(ends: &mut Ends, at: &Location, links: Links) -> Result<Vec<
             SiblingGroup::Siblings { parent, names } => (parent, names),
         };
         let source = ends.source(&at, &source_place(&at), links)?;
-        let Some(root) = source.root()? else { return Err(missing(&at)) };
+        let root = source.root().map_err(|error| at_host(error, Side::Source, &at))?;
+        let Some(root) = root else { return Err(missing(&at)) };
         opened.push(OpenedSource { source, at, names, is_dir: root.is_dir(), several, listed: false });
     }
     Ok(opened)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use haul_core::{BufferPool, Digest, Error, Note, PageReport, RelPath, Result, Sink, Source};
+use haul_core::{BufferPool, Digest, Error, Location, Note, PageReport, RelPath, Result, Sink, Source};
 use haul_members::IndexFault;
 use haul_object::{Client, PutOptions};
 
@@ -41,6 +41,8 @@ pub struct ObjectTarget {
 pub struct FileTarget {
     /// Its name, for messages.
     pub name: String,
+    /// Its location.
+    pub at: Location,
     /// Its path below the root of the sink.
     pub path: RelPath,
     /// Where it is written.

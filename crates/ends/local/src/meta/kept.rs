@@ -93,10 +93,14 @@ impl MetadataSetter {
         Ok(changes)
     }
 
-    /// `changes` of an entry without the owner and the group that this user may not set. Setting its metadata
-    /// later warns of them.
+    /// `changes` of an entry without those that this user may not make. Setting its metadata later warns of them.
     pub(crate) fn permitted_changes(&self, changes: Changes, now: &Statx, entry: &Entry) -> Changes {
         let (uid, gid, mode) = self.owner_and_mode(now, entry);
+        let changes = if may_change(now) {
+            changes
+        } else {
+            changes.without(Changes::MODE | Changes::TIME | Changes::ACL)
+        };
         if may_give_away() || (now.stx_uid, now.stx_gid) == (uid, gid) {
             return changes;
         }
@@ -145,6 +149,14 @@ impl MetadataSetter {
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// Whether this user may set mode, times and ACL of the entry whose plain metadata is `now`.
+fn may_change(now: &Statx) -> bool {
+    let may_change_all = || {
+        capabilities(None).map_or_else(|_| is_root(), |sets| sets.effective.contains(CapabilitySet::FOWNER))
+    };
+    now.stx_uid == rustix::process::geteuid().as_raw() || may_change_all()
 }
 
 /// Whether this process may set any owner and group.

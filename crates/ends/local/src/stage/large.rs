@@ -137,7 +137,7 @@ impl Prepared {
             return Ok(Self { staged, found, key, in_place: false });
         }
         // A journal without its file is removed before a file is made: inode numbers are reused.
-        journal_of(&staged.at).remove().map_err(|errno| root.error("stage", &entry.path, errno))?;
+        journal_of(&staged.at).remove().map_err(|errno| root.error("write", &entry.path, errno))?;
         if staged.found {
             // The old file is not reused: pages that could not be written to the disk would look clean.
             remove_if(&staged.part, &staged.now);
@@ -152,7 +152,7 @@ impl Prepared {
 }
 
 fn stage_error(tree: &LocalTree, entry: &Entry, error: &io::Error) -> Error {
-    Error::io(tree.root.side(), "stage", error).on(tree.root.shown(&entry.path))
+    Error::io(tree.root.side(), "write", error).on(tree.root.shown(&entry.path))
 }
 
 impl LargeFile {

@@ -21,9 +21,9 @@ pub(crate) fn lock(tree: &LocalTree, path: &RelPath, file: &impl AsFd) -> Result
         Ok(()) | Err(Errno::NOLCK | Errno::NOTSUP | Errno::INVAL) => Ok(()),
         Err(Errno::WOULDBLOCK) => {
             let cause = "another haul is writing this file";
-            Err(tree.root.fault(ErrorKind::Busy, "stage", path, cause))
+            Err(tree.root.fault(ErrorKind::Busy, "write", path, cause))
         }
-        Err(errno) => Err(tree.root.error("stage", path, errno)),
+        Err(errno) => Err(tree.root.error("write", path, errno)),
     }
 }
 

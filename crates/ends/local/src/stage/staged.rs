@@ -65,7 +65,7 @@ impl Staged {
         mode: &dyn Fn(&At) -> Mode,
         exists: &dyn Fn(&At) -> bool,
     ) -> Result<Option<Self>> {
-        let at = tree.root.at_made(path).map_err(|errno| tree.root.error("stage", path, errno))?;
+        let at = tree.root.at_made(path).map_err(|errno| tree.root.error("write", path, errno))?;
         for _ in 0..TRIES {
             match Self::try_open(tree, path, &at, mode(&at), exists)? {
                 Try::Opened(staged) => return Ok(Some(*staged)),
@@ -83,7 +83,7 @@ impl Staged {
         mode: Mode,
         exists: &dyn Fn(&At) -> bool,
     ) -> Result<Try> {
-        let failed = |errno| tree.root.error("stage", path, errno);
+        let failed = |errno| tree.root.error("write", path, errno);
         if exists(at) {
             return Ok(Try::Exists);
         }
@@ -106,7 +106,7 @@ impl Staged {
             // Planted, or of another user's run, which is not waited for.
             if try_lock(&file) == Err(Errno::WOULDBLOCK) {
                 let cause = "another user holds a file under its staging name";
-                return Err(tree.root.fault(ErrorKind::Busy, "stage", path, cause));
+                return Err(tree.root.fault(ErrorKind::Busy, "write", path, cause));
             }
             part.remove().map_err(failed)?;
             return Ok(Try::Again);
@@ -184,7 +184,7 @@ impl Staged {
 }
 
 fn unstable(tree: &LocalTree, path: &RelPath) -> Error {
-    tree.root.fault(ErrorKind::Busy, "stage", path, "its staging file does not hold still")
+    tree.root.fault(ErrorKind::Busy, "write", path, "its staging file does not hold still")
 }
 
 /// Opens a file for writing. If its mode denies that to its owner, the mode is changed until the file is open.
