@@ -173,6 +173,13 @@ pub enum Event<'a> {
     Note(&'a str),
     /// As a note, but about a problem: printed also when only errors are.
     Warning(&'a str),
+    /// The destination is full, and the run waits: a warning.
+    Full {
+        /// The first error.
+        error: &'a crate::Error,
+        /// What is to be done, and what follows.
+        then: &'a str,
+    },
 }
 
 /// Receives notes where there is no [`Reporter`] yet, such as while an end is opened.

@@ -15,6 +15,22 @@ pub fn is_unsafe(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// A count of bytes, in units of 1024: `1.50 MiB`.
+#[must_use]
+pub fn bytes(count: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut scaled = count as f64;
+    let mut unit = "B";
+    for larger in units {
+        // What would be shown as 1024 is one of the next unit.
+        if scaled < 1023.995 {
+            break;
+        }
+        (scaled, unit) = (scaled / 1024.0, larger);
+    }
+    if unit == "B" { format!("{count} B") } else { format!("{scaled:.2} {unit}") }
+}
+
 /// Appends the character, escaped if it is unsafe: `\xNN` for each byte of a control character, `\u{NNNN}` for others.
 pub(crate) fn push_escaped(out: &mut String, c: char) {
     if !is_unsafe(c) {
@@ -131,6 +147,19 @@ pub fn shell_quoted(word: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_have_the_unit_that_fits() {
+        for (count, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.00 KiB"),
+            (1_572_864, "1.50 MiB"),
+            (u64::MAX, "16.00 EiB"),
+        ] {
+            assert_eq!(bytes(count), text);
+        }
+    }
 
     #[test]
     fn numbers_of_the_system_are_removed() {

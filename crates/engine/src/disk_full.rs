@@ -3,6 +3,7 @@
 use haul_core::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use haul_core::text::bytes;
 use haul_core::{Error, ErrorKind, Result};
 
 use crate::meter::Meter;
@@ -117,10 +118,9 @@ impl DiskFullGate {
                 seconds @ 0..=119 => format!("{seconds} s"),
                 seconds => format!("{} min", seconds.div_ceil(60)),
             };
-            let left = meter.totals().bytes_to_copy().div_ceil(1 << 20);
-            meter.warn(&format!(
-                "the destination is full: {error}; {left} MiB are still to copy; waiting for free space, {most} at most"
-            ));
+            let left = bytes(meter.totals().bytes_to_copy());
+            let then = format!("{left} are still to copy; waiting for free space, {most} at most");
+            meter.tell_full(error, &then);
         }
     }
 
@@ -190,7 +190,7 @@ mod tests {
 
     impl Reporter for Warnings {
         fn event(&self, event: &Event<'_>) {
-            if matches!(event, Event::Warning(_)) {
+            if matches!(event, Event::Warning(_) | Event::Full { .. }) {
                 self.0.fetch_add(1, Ordering::Relaxed);
             }
         }

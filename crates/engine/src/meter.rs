@@ -205,6 +205,11 @@ impl<'a> Meter<'a> {
         self.reporter.event(&Event::Warning(text));
     }
 
+    /// Tells that the destination is full, and what follows.
+    pub(crate) fn tell_full(&self, error: &Error, then: &str) {
+        self.reporter.event(&Event::Full { error, then });
+    }
+
     /// Sets whether the destination is full.
     pub(crate) fn set_full(&self, full: bool) {
         self.full.store(full, Ordering::Relaxed);

@@ -42,6 +42,15 @@ impl PartReporter<'_> {
         }
     }
 
+    fn full(&self, error: &Error, then: &str) {
+        let named = match self.destination {
+            Some(at) => at_host((*error).clone(), Side::Destination, at),
+            None => (*error).clone(),
+        };
+        let hint = named.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        self.observer.warn(&format!("the destination is full: {named}{hint}; {then}"));
+    }
+
     fn failed(&self, name: &[u8], error: &Error) {
         let at = match error.side() {
             Side::Source => self.source,
@@ -97,6 +106,7 @@ impl Reporter for PartReporter<'_> {
             Event::BadPage(bad) => self.observer.bad_page(&self.name(&bad.path), bad.page),
             Event::Note(text) => self.observer.note(text),
             Event::Warning(text) => self.observer.warn(text),
+            Event::Full { error, then } => self.full(error, then),
         }
     }
 }

@@ -41,6 +41,7 @@ mod faults;
 mod file_streams;
 mod filesystems;
 mod filters;
+mod full;
 mod groups;
 mod guards;
 mod habits;
@@ -222,6 +223,7 @@ fn main() -> ExitCode {
         indexed::cases(),
         space::cases(),
         failures::cases(),
+        full::cases(),
         hostile::cases(),
         lying_haul::cases(),
         sync::cases(),

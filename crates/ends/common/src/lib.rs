@@ -9,6 +9,7 @@ pub mod dirs;
 pub mod folded_names;
 pub mod forecast;
 pub mod frontier;
+pub mod full;
 pub mod hashed;
 pub mod large_file;
 pub mod metadata_warnings;

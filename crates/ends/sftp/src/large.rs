@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::slice;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use haul_core::digest::SliceHasher;
 use haul_core::journal::{self, HEADER_LEN, RECORD_LEN};
@@ -310,7 +311,26 @@ pub(super) fn close_journal(large: &LargeFile) {
 impl Drop for SftpSink {
     /// A sink that comes later, on other connections, has to find the records that are on their way.
     fn drop(&mut self) {
-        self.large_files.take_all().iter().for_each(|large| close_journal(large));
+        for large in self.large_files.take_all() {
+            close_journal(&large);
+            self.remove_useless(&large);
+        }
+    }
+}
+
+impl SftpSink {
+    /// Removes a staged file that no run can resume: the disk was full, and no slice is in the journal.
+    fn remove_useless(&self, large: &LargeFile) {
+        if !self.was_full.load(Ordering::Relaxed) || !large.lock().made || large.ended.get().is_some() {
+            return;
+        }
+        let size = self.tree.pool().on_one(|conn| {
+            let found = unless_lost(ask_one(conn, &SftpRequest::Lstat { path: &large.journal }).attrs())?;
+            Ok(found.map_or(0, |attrs| attrs.size.unwrap_or_default()))
+        });
+        if size.is_ok_and(|size| size < (HEADER_LEN + RECORD_LEN) as u64) {
+            let _ = self.remove_all(&[large.part.clone(), large.journal.clone()]);
+        }
     }
 }
 

@@ -3,10 +3,12 @@
 
 use haul_core::sync::Mutex;
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_core::staging::is_staging_name;
 use haul_core::{ClearedPaths, Entry, Error, ErrorKind, Preserve, RelPath, Result, SLICE_LEN, SinkOptions};
 use haul_ends::dirs::Dirs;
+use haul_ends::full::{FullDisk, is_part};
 use haul_ends::metadata_warnings::MetadataWarnings;
 use haul_ends::offers::MadeDirs;
 use haul_ends::staged_names::{StagedNames, stale};
@@ -18,7 +20,7 @@ use super::meta::{self, MetaChange, Wish};
 use super::packet::{self, Attrs, SftpRequest};
 use super::pipeline::Pipeline;
 use super::reply::{Fault, unless_lost};
-use super::tree::{Tree, is_dir, read_only};
+use super::tree::{Tree, is_dir, read_only, shown};
 
 /// A disk with less free space than this counts as full when a write fails.
 const FULL: u64 = 1024 * 1024;
@@ -38,6 +40,8 @@ pub(super) struct SftpSink {
     pub(super) large_files: LargeFiles,
     /// Whether the destination takes entries, and why not; examined when the first one is to be made in the root.
     pub(super) writability: Mutex<Option<Option<Error>>>,
+    /// A write did not fit.
+    pub(super) was_full: AtomicBool,
     names: StagedNames,
     staged: Mutex<Staging>,
 }
@@ -91,6 +95,7 @@ impl SftpSink {
             cleared: ClearedPaths::default(),
             large_files: LargeFiles::default(),
             writability: Mutex::default(),
+            was_full: AtomicBool::default(),
             names: StagedNames::default(),
             staged: Mutex::default(),
         }
@@ -181,9 +186,37 @@ impl SftpSink {
         // Other processes may have freed some space meanwhile.
         if room.bytes < entry.len.clamp(FULL, SLICE_LEN) || room.files == 0 {
             let cause = "No space left on device";
-            return self.tree.fault(ErrorKind::NoSpace, operation, &entry.path, cause);
+            self.was_full.store(true, Ordering::Relaxed);
+            let error = self.tree.fault(ErrorKind::NoSpace, operation, &entry.path, cause);
+            let (dir, held) = self.held_around(conn, &entry.path);
+            let disk = FullDisk { free: Some(room.bytes), has_no_inodes: room.files == 0, held };
+            return disk.explain(error, &dir);
         }
         self.tree.error(operation, &entry.path, fault)
+    }
+
+    /// The first directory with staged files of other runs, and their length: that of an entry, the root, and that above.
+    fn held_around(&self, conn: &Conn, path: &RelPath) -> (Vec<u8>, u64) {
+        let root = RelPath::root();
+        let dirs = [path.parent().map(|parent| self.tree.remote(&parent)), Some(self.tree.remote(&root))];
+        let dirs = dirs.into_iter().flatten().chain([self.tree.dir().to_vec()]);
+        let dirs: Vec<_> = dirs.map(|dir| shown(&dir).to_vec()).collect();
+        let held = dirs.iter().map(|dir| (dir, self.held(conn, dir))).find(|(_, held)| *held > 0);
+        held.map_or_else(|| (Vec::new(), 0), |(dir, held)| (dir.clone(), held))
+    }
+
+    /// The lengths of the staged files of other runs in a directory.
+    fn held(&self, conn: &Conn, dir: &[u8]) -> u64 {
+        let last = |path: &[u8]| path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
+        let mut own: HashSet<Vec<u8>> = self.large_files.staged().iter().map(|path| last(path)).collect();
+        own.extend(self.staged.lock().active.iter().map(|path| last(path)));
+        let mut held = 0_u64;
+        let listed = list(conn, &[dir.to_vec()], &mut |_, names| {
+            let of_others = names.iter().filter(|(name, _)| is_part(name) && !own.contains(name));
+            of_others.for_each(|(_, attrs)| held = held.saturating_add(attrs.size.unwrap_or_default()));
+            Ok(true)
+        });
+        if listed.is_ok() { held } else { 0 }
     }
 
     /// Removes names, whether they exist or not.

@@ -12,6 +12,7 @@ use haul_core::{
 
 use super::answer::answer;
 use super::clone::clone_file;
+use super::full::explain;
 use super::link::link;
 use super::rebuild::has_unchanged;
 use super::state::{COMPARERS, LocalSink};
@@ -56,8 +57,11 @@ impl Sink for LocalSink {
         let paths = offers.iter().map(|offer| &offer.entry.path);
         self.prefetch.prefetch(self.tree(), &self.threads, paths, make);
         let runs: Vec<&[Offer]> = offers.chunks(len).collect();
-        let answers =
-            |run: &&[Offer]| run.iter().map(|one| answer(self, one).map_err(repeatable)).collect::<Vec<_>>();
+        let one = |one: &Offer| {
+            let answer = answer(self, one).map_err(repeatable);
+            answer.map_err(|error| explain(self.root(), &one.entry.path, error))
+        };
+        let answers = |run: &&[Offer]| run.iter().map(one).collect::<Vec<_>>();
         let answers: Vec<_> = self.threads.each(&runs, answers).into_iter().flatten().collect();
         if self.options.dry_run {
             return Ok(answers);
@@ -75,6 +79,7 @@ impl Sink for LocalSink {
             let error = Error::new(ErrorKind::Protocol, Side::Destination, "write", cause);
             return done(data.slices.iter().map(|_| Err(error.clone())).collect());
         }
+        let done = self.explaining(&data, done);
         if has_unchanged(&data) {
             self.write_changed(data, done);
         } else {
@@ -145,6 +150,7 @@ impl Drop for LocalSink {
             let _ = thread.join();
         }
         // If the run was not finished.
+        self.abandon_useless();
         self.tree().unlocked.lock_again(self.root());
     }
 }

@@ -7,6 +7,7 @@ mod compare;
 mod directory;
 mod entry_points;
 mod finish;
+mod full;
 mod kept;
 mod link;
 mod look;

@@ -221,6 +221,14 @@ impl LocalSink {
         large.is_some()
     }
 
+    /// Removes the staged files of this run that no run can resume, because no slice is in a journal: the disk is full.
+    pub(super) fn abandon_useless(&self) {
+        let slots = std::mem::take(&mut *self.committer.large_files.lock());
+        for large in slots.into_values().filter_map(|slot| slot.lock().take()) {
+            large.abandon_useless();
+        }
+    }
+
     /// Remembers to remove the staged file of a complete file at the end.
     pub(super) fn clean_later(&self, entry: &Entry) {
         self.unclean.lock().push(Arc::new(entry.clone()));

@@ -190,6 +190,19 @@ impl LargeFile {
         Ok(large)
     }
 
+    /// Removes a staged file that is not complete and whose journal has no slice.
+    pub(crate) fn abandon_useless(&self) {
+        if self.in_place || self.ended.get().is_some() {
+            return;
+        }
+        let journal = journal_of(&self.staged.at);
+        let found = journal::load(&journal, &self.entry().identity(), &self.staged.file);
+        if found.slices.is_empty() {
+            let _ = journal.remove();
+            remove_if(&self.staged.part, &self.staged.now);
+        }
+    }
+
     /// Its entry. That of a stream has the true length as soon as that is known.
     pub(crate) fn entry(&self) -> &Arc<Entry> {
         self.end.get().unwrap_or(&self.opened)

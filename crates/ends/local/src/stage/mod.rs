@@ -6,7 +6,7 @@
 pub(crate) mod clean;
 pub(crate) mod journal;
 pub(crate) mod large;
-mod lock;
+pub(crate) mod lock;
 pub(crate) mod mark;
 pub(crate) mod names;
 pub(crate) mod publish;

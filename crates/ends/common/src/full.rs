@@ -1,0 +1,90 @@
+//! What to tell of a destination that is full: what is free, and what hidden files of haul hold.
+
+use haul_core::path::printable;
+use haul_core::staging::{PART, is_staging_name};
+use haul_core::text::bytes;
+use haul_core::{Error, ErrorKind};
+
+/// What is known of a file system that is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FullDisk {
+    /// The bytes that this user may still write.
+    pub free: Option<u64>,
+    /// It can hold no more files.
+    pub has_no_inodes: bool,
+    /// The bytes that staged files of other runs hold.
+    pub held: u64,
+}
+
+/// Whether the name is that of a staged file.
+#[must_use]
+pub fn is_part(name: &[u8]) -> bool {
+    is_staging_name(name) && name.ends_with(PART)
+}
+
+impl FullDisk {
+    /// The error of an entry in the directory `dir`, with what is known. Another error stays as it is.
+    #[must_use]
+    pub fn explain(self, error: Error, dir: &[u8]) -> Error {
+        if error.kind() != ErrorKind::NoSpace || error.hint().is_some() {
+            return error;
+        }
+        match self.hint(dir, error.cause().contains("quota")) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
+    }
+
+    fn hint(self, dir: &[u8], is_quota: bool) -> Option<String> {
+        let mut told = Vec::new();
+        let free = self.free.map(bytes);
+        match free {
+            Some(free) if is_quota => {
+                told.push(format!("the quota is used up; the file system has {free} free"))
+            }
+            Some(free) if self.has_no_inodes => {
+                told.push(format!(
+                    "the file system can hold no more files (no inodes are left), though {free} are free"
+                ));
+            }
+            Some(free) => told.push(format!("{free} are free there")),
+            None => {}
+        }
+        if self.held > 0 {
+            let dir = printable(if dir.is_empty() { b"." } else { dir });
+            let held = bytes(self.held);
+            told.push(format!(
+                "unfinished files of earlier runs of haul hold {held} there, hidden as `{dir}/.haul-*`: the same \
+                 command as then resumes and removes them; if it will not run again, remove them"
+            ));
+        }
+        (!told.is_empty()).then(|| told.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul_core::Side;
+
+    fn full(cause: &str) -> Error {
+        Error::new(ErrorKind::NoSpace, Side::Destination, "write", cause)
+    }
+
+    #[test]
+    fn a_full_disk_is_told_with_what_is_free_and_held() {
+        let disk = FullDisk { free: Some(3 << 20), has_no_inodes: false, held: 0 };
+        let hint = |disk: FullDisk, cause: &str| {
+            disk.explain(full(cause), b"/dst").hint().map(str::to_owned).unwrap_or_default()
+        };
+        assert_eq!(hint(disk, "No space left on device"), "3.00 MiB are free there");
+        let none = FullDisk { has_no_inodes: true, ..disk };
+        assert!(hint(none, "No space left on device").starts_with("the file system can hold no more files"));
+        assert!(hint(disk, "Disk quota exceeded").starts_with("the quota is used up"));
+        let held = FullDisk { held: 1536 << 10, ..disk };
+        assert!(hint(held, "x").contains("hold 1.50 MiB there, hidden as `/dst/.haul-*`"));
+        assert_eq!(hint(FullDisk::default(), "x"), "");
+        let other = Error::new(ErrorKind::Io, Side::Destination, "write", "x");
+        assert_eq!(disk.explain(other.clone(), b"/dst"), other);
+    }
+}
