@@ -177,7 +177,7 @@ pub enum Event<'a> {
     Full {
         /// The first error.
         error: &'a crate::Error,
-        /// What is to be done, and what follows.
+        /// The rest of the sentence.
         then: &'a str,
     },
 }

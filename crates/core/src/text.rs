@@ -22,7 +22,7 @@ pub fn bytes(count: u64) -> String {
     let mut scaled = count as f64;
     let mut unit = "B";
     for larger in units {
-        // What would be shown as 1024 is one of the next unit.
+        // A number that would be shown as 1024 is one of the next unit.
         if scaled < 1023.995 {
             break;
         }

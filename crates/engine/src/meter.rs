@@ -205,7 +205,7 @@ impl<'a> Meter<'a> {
         self.reporter.event(&Event::Warning(text));
     }
 
-    /// Tells that the destination is full, and what follows.
+    /// Tells that the destination is full; `then` is the rest of the sentence.
     pub(crate) fn tell_full(&self, error: &Error, then: &str) {
         self.reporter.event(&Event::Full { error, then });
     }

@@ -106,7 +106,7 @@ pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
     let (pool, note) = (ends.pool().clone(), Arc::clone(ends.note()));
     let sink = ends.sink(at, &place, &stream_options())?;
     let resumes = !matches!(at, Location::Smb { .. });
-    Ok(FileTarget { name: at.to_string(), at: at.clone(), path, sink, there, pool, note, resumes })
+    Ok(FileTarget { name: at.to_string(), at: Box::new(at.clone()), path, sink, there, pool, note, resumes })
 }
 
 /// Creates the file as the only one that the stream goes to. Of several, one that is a directory stops no other.

@@ -12,7 +12,7 @@ const DIRS: usize = 100;
 /// Names kept of entries that could not be created.
 const MISSING: usize = 10_000;
 
-/// What was not done with the entries of a directory.
+/// The action that failed on the entries of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotDone {
     Copied,
@@ -156,7 +156,7 @@ impl RefusedDir {
     }
 }
 
-/// What was not done, if a directory refused the entry that the error is about.
+/// The action that failed, if a directory refused the entry that the error is about.
 fn refused(error: &Error) -> Option<NotDone> {
     let is_refusal = matches!(error.cause(), "Permission denied" | "Read-only file system");
     if !is_refusal || error.side() != Side::Destination || error.subject().is_empty() {

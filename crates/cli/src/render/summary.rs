@@ -348,7 +348,7 @@ impl Summary {
         if failed == 0 {
             return;
         }
-        // What was shown as it happened is not told again.
+        // A failure that was shown as it happened is not told again.
         let is_told = |group: &&FailureGroup| group.line.is_some() || !self.all_shown();
         let told: Vec<_> = self.groups.iter().filter(is_told).collect();
         let colon = if told.is_empty() { "" } else { ":" };

@@ -1,4 +1,4 @@
-//! What is told of a full destination, and what stays on it.
+//! The message of a full destination, and the staged files that stay on it.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -67,7 +67,7 @@ fn unfinished_files_of_other_runs_are_told_and_useless_ones_do_not_stay() {
         assert!(run.err().contains(&format!("failed to write `{host}{dir}/big`")), "{run}");
         let expected = format!("hold 3.00 MiB there, hidden as `{dir}/.haul-*`");
         assert!(hint(&run).contains(" free there; ") && hint(&run).contains(&expected), "{run}");
-        // Of this run stays what the next one can resume: with slices in a journal.
+        // Files of this run stay if the next one can resume them: with slices in a journal.
         let mut staged = staged(&copy);
         let there = staged.len();
         staged.retain(|name| name.split('.').nth(1) != PART.split('.').nth(1));

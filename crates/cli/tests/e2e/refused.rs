@@ -1,4 +1,4 @@
-//! Directories at the destination that this user may not write to, in a tree with others: what can be copied is, and each
+//! Directories at the destination that this user may not write to, in a tree with others: the others are copied, and each
 //! directory is one line.
 
 use std::ffi::OsString;

@@ -1,11 +1,11 @@
-//! What to tell of a destination that is full: what is free, and what hidden files of haul hold.
+//! The words about a destination that is full: the free space, and the space that hidden files of haul hold.
 
 use haul_core::path::printable;
 use haul_core::staging::{PART, is_staging_name};
 use haul_core::text::bytes;
 use haul_core::{Error, ErrorKind};
 
-/// What is known of a file system that is full.
+/// The known facts of a file system that is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FullDisk {
     /// The bytes that this user may still write.
@@ -23,7 +23,7 @@ pub fn is_part(name: &[u8]) -> bool {
 }
 
 impl FullDisk {
-    /// The error of an entry in the directory `dir`, with what is known. Another error stays as it is.
+    /// The error of an entry in the directory `dir`, with the known facts. Another error stays as it is.
     #[must_use]
     pub fn explain(self, error: Error, dir: &[u8]) -> Error {
         if error.kind() != ErrorKind::NoSpace || error.hint().is_some() {
@@ -40,7 +40,7 @@ impl FullDisk {
         let free = self.free.map(bytes);
         match free {
             Some(free) if is_quota => {
-                told.push(format!("the quota is used up; the file system has {free} free"))
+                told.push(format!("the quota is used up; the file system has {free} free"));
             }
             Some(free) if self.has_no_inodes => {
                 told.push(format!(

@@ -153,7 +153,7 @@ fn same(sink: &SftpSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
     let known = |at: &usize| (&cases[*at].offer.entry.path, cases[*at].now);
     let may_change = meta::may_change(&sink.tree, &dirs.iter().map(known).collect::<Vec<_>>())?;
     for (at, may_change) in dirs.into_iter().zip(may_change) {
-        // At the end of the run, a warning tells what could not be set.
+        // At the end of the run, a warning names the metadata that could not be set.
         let updated = Answer::Updated(changes_of(sink, &cases[at]));
         cases[at].answer = Some(Ok(if may_change { updated } else { Answer::Same }));
     }

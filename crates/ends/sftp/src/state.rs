@@ -198,9 +198,12 @@ impl SftpSink {
     /// The first directory with staged files of other runs, and their length: that of an entry, the root, and that above.
     fn held_around(&self, conn: &Conn, path: &RelPath) -> (Vec<u8>, u64) {
         let root = RelPath::root();
-        let dirs = [path.parent().map(|parent| self.tree.remote(&parent)), Some(self.tree.remote(&root))];
-        let dirs = dirs.into_iter().flatten().chain([self.tree.dir().to_vec()]);
-        let dirs: Vec<_> = dirs.map(|dir| shown(&dir).to_vec()).collect();
+        let root = shown(&self.tree.remote(&root)).to_vec();
+        let slash = root.iter().rposition(|byte| *byte == b'/').filter(|slash| *slash > 0);
+        let above = slash.map(|slash| root[..slash].to_vec());
+        let of_entry = path.parent().map(|parent| shown(&self.tree.remote(&parent)).to_vec());
+        let mut dirs: Vec<_> = [of_entry, Some(root), above].into_iter().flatten().collect();
+        dirs.dedup();
         let held = dirs.iter().map(|dir| (dir, self.held(conn, dir))).find(|(_, held)| *held > 0);
         held.map_or_else(|| (Vec::new(), 0), |(dir, held)| (dir.clone(), held))
     }

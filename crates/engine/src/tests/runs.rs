@@ -32,6 +32,9 @@ impl Reporter for Events {
                 self.failures.lock().push((failure.path.to_string(), failure.error.kind()));
             }
             Event::Warning(text) => self.warnings.lock().push((*text).to_owned()),
+            Event::Full { error, then } => {
+                self.warnings.lock().push(format!("the destination is full: {error}; {then}"));
+            }
             Event::Note(text) => self.notes.lock().push((*text).to_owned()),
             Event::Progress(progress) => self.checked.lock().extend(progress.checked_bytes),
             Event::InFlight(_) | Event::BadPage(_) => {}

@@ -42,7 +42,7 @@ pub struct FileTarget {
     /// Its name, for messages.
     pub name: String,
     /// Its location.
-    pub at: Location,
+    pub at: Box<Location>,
     /// Its path below the root of the sink.
     pub path: RelPath,
     /// Where it is written.

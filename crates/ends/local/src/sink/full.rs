@@ -1,4 +1,4 @@
-//! What a full disk still has, and what staged files of other runs hold there.
+//! The space that is left on a full disk, and the space that staged files of other runs hold there.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::stage::names::is_ours;
 /// Names of a directory that are looked at.
 const MOST_NAMES: usize = 100_000;
 
-/// Adds to an error of a full disk what is known of the disk.
+/// Adds the facts of the disk to an error of a full disk.
 pub(super) fn explain(root: &Root, path: &RelPath, error: Error) -> Error {
     if error.kind() != ErrorKind::NoSpace {
         return error;
