@@ -92,10 +92,10 @@ impl Fault {
             403 => "access is denied",
             412 => "the condition does not hold",
             // The standard words, as in `503 Service Unavailable`: a proxy answers so, without a body.
-            500..=599 => reqwest::StatusCode::from_u16(status)
-                .ok()
-                .and_then(|status| status.canonical_reason())
-                .unwrap_or("the store gave no reason"),
+            500 => "Internal Server Error",
+            502 => "Bad Gateway",
+            503 => "Service Unavailable",
+            504 => "Gateway Timeout",
             _ => "the store gave no reason",
         };
         let message = if message.is_empty() { fallback } else { message };
