@@ -1,4 +1,4 @@
-//! Arbitrary bytes as a ticket cache, and as what a server answers to a Kerberos ticket.
+//! Arbitrary bytes as a ticket cache, and as the answer of a server to a Kerberos ticket.
 #![no_main]
 
 use std::future::Future;
@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use haul_fuzz::{BASE, within};
-use haul_smb::Ticket;
+use haul_smb::KerberosTicket;
 use libfuzzer_sys::fuzz_target;
 use smb2::auth::kerberos::ccache::{CCache, CcacheCredential, CcachePrincipal};
 use smb2::auth::kerberos::messages::{parse_enc_ap_rep_part, parse_ticket};
@@ -58,13 +58,14 @@ fn sent() -> KerberosAuthenticator {
         kdc_address: String::new(),
     };
     let mut login = KerberosAuthenticator::new(credentials);
-    let asked = pin!(login.authenticate_from_ccache(&cache, "nas")).poll(&mut Context::from_waker(Waker::noop()));
+    let asked =
+        pin!(login.authenticate_from_ccache(&cache, "nas")).poll(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(asked, Poll::Ready(Ok(()))), "a ticket for the server needs no KDC");
     login
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = within(BASE, bytes.len(), || Ticket::of_cache(bytes));
+    let _ = within(BASE, bytes.len(), || KerberosTicket::of_cache(bytes));
     let mut login = sent();
     within(BASE, bytes.len(), || {
         let _ = parse_neg_token_resp(bytes);

@@ -31,7 +31,7 @@ impl From<io::Error> for RunFailure {
     }
 }
 
-/// Runs a program without input. Returns whether it succeeded, and what it said, in English.
+/// Runs a program without input. Returns whether it succeeded, and its messages, in English.
 ///
 /// # Errors
 /// If it has no result.

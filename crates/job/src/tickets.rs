@@ -17,7 +17,7 @@ use haul_core::location::SmbServer;
 use haul_core::sync::Mutex;
 use haul_core::text::Clean;
 use haul_core::{Error, ErrorKind, Result, Side};
-use haul_smb::{Ticket, Tickets};
+use haul_smb::{KerberosTicket, Tickets};
 
 use super::short_run::{RunFailure, short_run};
 
@@ -43,7 +43,7 @@ struct Principal {
 }
 
 impl Principal {
-    /// Reads what `klist` says.
+    /// Reads the messages of `klist`.
     fn of_klist(said: &str) -> Option<Self> {
         let line = said.lines().find_map(|line| line.strip_prefix("Default principal: "))?;
         let (name, realm) = line.trim().rsplit_once('@')?;
@@ -67,7 +67,7 @@ struct CachedTickets {
     server: SmbServer,
     principal: Principal,
     timeout: Duration,
-    last: Mutex<Option<Arc<Ticket>>>,
+    last: Mutex<Option<Arc<KerberosTicket>>>,
 }
 
 /// Tickets for a server, if there is a ticket cache of this user. A server that is named by its address gets none.
@@ -96,7 +96,7 @@ pub(crate) fn of_user(
 }
 
 impl Tickets for CachedTickets {
-    fn ticket(&self) -> Result<Arc<Ticket>> {
+    fn ticket(&self) -> Result<Arc<KerberosTicket>> {
         let mut last = self.last.lock();
         if let Some(ticket) = last.as_ref().filter(|ticket| ticket.lasts(LASTS)) {
             return Ok(Arc::clone(ticket));
@@ -108,7 +108,7 @@ impl Tickets for CachedTickets {
 }
 
 impl CachedTickets {
-    fn get(&self, cancel: &AtomicBool) -> Result<Arc<Ticket>> {
+    fn get(&self, cancel: &AtomicBool) -> Result<Arc<KerberosTicket>> {
         let failed = |cause: String| self.refused(&cause);
         // In memory where that is possible. Nobody else may enter it, and it is gone at the end of this function.
         let memory = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_dir());
@@ -127,7 +127,7 @@ impl CachedTickets {
         let mut cache = Vec::new();
         let read = File::open(&path).and_then(|file| file.take(MOST).read_to_end(&mut cache));
         read.map_err(|error| failed(format!("the ticket of kvno cannot be read: {error}")))?;
-        Ok(Arc::new(Ticket::of_cache(&cache).map_err(|cause| failed(cause).with_hint(MOUNT))?))
+        Ok(Arc::new(KerberosTicket::of_cache(&cache).map_err(|cause| failed(cause).with_hint(MOUNT))?))
     }
 
     fn refused(&self, cause: &str) -> Error {
@@ -149,7 +149,7 @@ impl CachedTickets {
         }
     }
 
-    /// The error for what `kvno` says.
+    /// The error for a message of `kvno`.
     fn meaning(&self, said: &str) -> Error {
         let Principal { name, realm } = &self.principal;
         let (user, realm) = (format!("{name}@{realm}").clean(), realm.clone().clean());

@@ -4,8 +4,7 @@ use haul_core::{HeldBy, Limit, Phase, Progress};
 use indicatif::HumanCount;
 
 use super::cut::{cut_end, cut_start, join_fitting};
-use super::summary::shown;
-use super::wording::{bytes, count, duration, entries, limit, phase, rate};
+use super::wording::{bytes, count, duration, entries, limit, phase, rate, shown};
 
 /// Between two parts of a line.
 const SEPARATOR: &str = " · ";

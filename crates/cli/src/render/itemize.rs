@@ -4,8 +4,7 @@ use haul_core::event::{Action, Content, Done};
 use haul_core::path::printable;
 use haul_core::{Changes, EntryKind, Preserve};
 
-use super::summary::shown;
-
+use super::wording::shown;
 /// The facts that all lines of a run depend on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Items {

@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::differences::{Difference, Differences};
-use super::failures::cause_of;
+use super::failure_group::cause_of;
 use super::lines::OutputLines;
 use super::plan::Planned;
 use super::print::say;

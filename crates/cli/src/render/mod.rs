@@ -6,6 +6,8 @@ mod console;
 mod cut;
 mod differences;
 mod estimates;
+mod failure_group;
+mod failure_lines;
 mod failures;
 mod gauge;
 mod itemize;

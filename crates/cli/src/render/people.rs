@@ -15,9 +15,8 @@ use super::plan::Planned;
 use super::print::say;
 use super::probe::{Diagnosis, Measurement};
 use super::summary::Summary;
-use super::summary::shown;
 use super::view::{RunView, Start};
-use super::wording::{bytes, past, planned};
+use super::wording::{bytes, past, planned, shown};
 
 /// Shows a run as text.
 pub(super) struct People {

@@ -7,8 +7,7 @@ use haul_probe::model::Estimate;
 use indicatif::HumanCount;
 
 use super::probe::{stage_words, table};
-use super::summary::shown;
-use super::wording::{bytes, count, duration, entries};
+use super::wording::{bytes, count, duration, entries, shown};
 
 /// Number of parts shown.
 const PARTS: usize = 50;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use haul_core::path::printable;
 use haul_core::{Error, ErrorKind, Side};
 
-use super::failures::{FailureGroup, side_of};
+use super::failure_group::{FailureGroup, side_of};
 
 /// Number of directories told apart; the entries of further ones form one group.
 const DIRS: usize = 100;

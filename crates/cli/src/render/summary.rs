@@ -3,23 +3,18 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use haul_core::path::printable;
 use haul_core::{Digest, Error, ErrorKind, Report, Totals};
 use haul_job::RequestCounts;
 
 use super::differences::Differences;
-use super::failures::{FailureGroup, cause_of};
+use super::failure_group::{FailureGroup, cause_of};
+use super::failure_lines::FailureLines;
 use super::requests::requests_text;
 use super::wording::{
     bytes, count, duration, entries, metadata_note, number, option_warning, rate, still_to_copy,
 };
 use crate::exit_code::Exit;
 use crate::manifest::WrittenManifest;
-
-/// Number of groups of failures shown: they should fit on a screen.
-const GROUPS: usize = 8;
-/// Up to this many failures that were shown as they happened are not listed again.
-const LIVE_ONLY: u64 = 3;
 
 /// The commands that have a summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -136,7 +131,7 @@ impl Summary {
         if metadata_matters {
             self.notes(&mut lines);
         }
-        self.failures(&mut lines);
+        self.failures().add_to(&mut lines);
         self.end(&mut lines);
         let mut text = lines.join("\n");
         if !text.is_empty() {
@@ -343,70 +338,19 @@ impl Summary {
         }
     }
 
-    fn failures(&self, lines: &mut Vec<String>) {
-        let failed = self.report.totals.failed;
-        if failed == 0 {
-            return;
-        }
-        // A failure that was shown as it happened is not told again.
-        let is_told = |group: &&FailureGroup| group.line.is_some() || !self.all_shown();
-        let told: Vec<_> = self.groups.iter().filter(is_told).collect();
-        let colon = if told.is_empty() { "" } else { ":" };
-        lines.push(format!("{} failed{colon}", entries(failed)));
-        let each = match told.len() {
-            1 => 10,
-            2..=4 => 3,
-            _ => 1,
-        };
-        for group in told.iter().take(GROUPS) {
-            if let Some(line) = &group.line {
-                lines.push(format!("  {line}"));
-                continue;
-            }
-            lines.push(format!("  {} ({})", group.cause, entries(group.count)));
-            let names = group.names.iter().take(each);
-            lines.extend(names.map(|name| format!("    {}", shown(name))));
-            let more = group.count.saturating_sub(group.names.len().min(each) as u64);
-            if more > 0 {
-                lines.push(format!("    … and {more} more"));
-            }
-            lines.extend(group.hint.iter().map(|hint| format!("    hint: {hint}")));
-        }
-        if told.len() > GROUPS {
-            lines.push(format!("  … and {} more causes", told.len() - GROUPS));
-        }
-        self.hints(lines);
-        let has_unnamed = self.unseen > 0 || told.iter().any(|group| group.count > 1 && group.line.is_some());
-        match &self.failed_list {
-            Some((path, _)) => lines.push(format!("full list: {}", path.display())),
-            None if has_unnamed => lines.push("for the full list use --failed FILE or --json".to_owned()),
-            None => {}
-        }
-    }
-
-    /// The advice that is not told with its failures, each once.
-    fn hints(&self, lines: &mut Vec<String>) {
-        let is_last = |group: &&FailureGroup| group.line.is_some() || self.all_shown();
-        let mut told: Vec<&String> = Vec::new();
-        for hint in self.groups.iter().filter(is_last).filter_map(|group| group.hint.as_ref()) {
-            if !told.contains(&hint) {
-                told.push(hint);
-                lines.push(format!("hint: {hint}"));
-            }
+    fn failures(&self) -> FailureLines<'_> {
+        FailureLines {
+            groups: &self.groups,
+            failed: self.report.totals.failed,
+            unseen: self.unseen,
+            shown_live: self.shown_live,
+            list: self.failed_list.as_ref().map(|(path, _)| path.as_path()),
         }
     }
 
     /// Whether a line before the last one says why the run is not complete.
     fn said_why(&self) -> bool {
         self.report.fatal.is_some() || self.report.totals.failed > 0
-    }
-
-    /// Whether every failure that is shown one by one was shown as it happened, and is still on the screen.
-    fn all_shown(&self) -> bool {
-        let of_dirs = self.groups.iter().filter(|group| group.line.is_some());
-        let of_dirs: u64 = of_dirs.map(|group| group.count).sum();
-        let one_by_one = self.report.totals.failed.saturating_sub(of_dirs);
-        self.shown_live && self.unseen == 0 && one_by_one <= LIVE_ONLY
     }
 
     /// The files of options that could not be written, and why.
@@ -433,7 +377,7 @@ impl Summary {
         }
         let was_shown = |error: &Error| {
             let cause = cause_of(error);
-            self.all_shown() && self.groups.iter().any(|group| group.cause == cause)
+            self.failures().all_shown() && self.groups.iter().any(|group| group.cause == cause)
         };
         // The last line tells of an interrupt.
         let is_interrupt =
@@ -502,11 +446,6 @@ fn timed(bytes: u64, seconds: f64) -> String {
 
 fn after(copies: bool, again: &str) -> String {
     if copies { format!(" and {again}") } else { String::new() }
-}
-
-/// A name in the transfer, with control characters escaped.
-pub(super) fn shown(name: &[u8]) -> String {
-    if name.is_empty() { ".".to_owned() } else { printable(name) }
 }
 
 #[cfg(test)]

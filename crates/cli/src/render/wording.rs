@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use haul_core::event::Action;
+use haul_core::path::printable;
 use haul_core::{Limit, MetaNote, Phase, Totals};
 use indicatif::{BinaryBytes, FormattedDuration, HumanCount};
 
@@ -125,6 +126,11 @@ pub(super) fn limit(limit: Limit) -> &'static str {
         Limit::Iops => "--iops",
         Limit::Room => "destination full",
     }
+}
+
+/// A name in the transfer, with control characters escaped.
+pub(super) fn shown(name: &[u8]) -> String {
+    if name.is_empty() { ".".to_owned() } else { printable(name) }
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ impl Realm {
         self.kdc.known_to(self.shares.scene.haul(word))
     }
 
-    /// Lists the share, which fails; what the program says.
+    /// Lists the share, which fails; the messages of the program.
     fn refused(&self, at: &str) -> String {
         let begun = Instant::now();
         let run = self.haul("ls").arg(at).finish().expect_code(4);

@@ -1,4 +1,4 @@
-//! What a share can take: its speed, measured by `haul probe`, and the quota of its user.
+//! The limits of a share: its speed, measured by `haul probe`, and the quota of its user.
 
 use std::fs;
 use std::path::Path;

@@ -6,15 +6,15 @@ pub(super) const VERSION: u16 = 0x0504;
 const COMPONENTS: usize = 16;
 
 /// A name of a user or of a service.
-pub(super) struct Principal<'a> {
+pub(super) struct CachePrincipal<'a> {
     pub(super) realm: &'a [u8],
     pub(super) components: Vec<&'a [u8]>,
 }
 
 /// A ticket in a cache.
 pub(super) struct CacheEntry<'a> {
-    pub(super) client: Principal<'a>,
-    pub(super) server: Principal<'a>,
+    pub(super) client: CachePrincipal<'a>,
+    pub(super) server: CachePrincipal<'a>,
     pub(super) key_type: u16,
     pub(super) key: &'a [u8],
     /// The seconds from 1970 to its end.
@@ -66,12 +66,12 @@ impl<'a> Bytes<'a> {
         self.take(usize::try_from(len).ok()?)
     }
 
-    fn principal(&mut self) -> Option<Principal<'a>> {
+    fn principal(&mut self) -> Option<CachePrincipal<'a>> {
         let _kind = self.number()?;
         let count = usize::try_from(self.number()?).ok().filter(|count| *count <= COMPONENTS)?;
         let realm = self.counted()?;
         let components = (0..count).map(|_| self.counted()).collect::<Option<_>>()?;
-        Some(Principal { realm, components })
+        Some(CachePrincipal { realm, components })
     }
 
     /// Skips a list of addresses or of data for the server.
@@ -161,7 +161,7 @@ pub(super) mod tests {
         for at in 4..cache.bytes.len() - 3 {
             let mut lying = cache.bytes.clone();
             lying[at..at + 4].fill(0xff);
-            // It may be one still: what counts is that nothing panics or takes memory.
+            // It may be one still: but nothing may panic or take memory.
             let _ = last_for(b"cifs", &lying);
         }
         cache.bytes[1] = 3;

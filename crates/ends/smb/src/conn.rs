@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use haul_core::{Error, ErrorKind, Result, Retry, SLICE_LEN, Side};
+use haul_core::{Error, Result, SLICE_LEN};
 use smb2::client::{Cipher, Connection};
 use smb2::msg::tree_connect::{ShareType, TreeConnectRequest, TreeConnectRequestFlags, TreeConnectResponse};
 use smb2::pack::{ReadCursor, Unpack};
@@ -16,14 +16,13 @@ use smb2::{CompoundOp, Session};
 use super::greeting;
 use super::kerberos;
 use super::login::ShareLogin;
+use super::login_errors::{lost, not_logged_in, refused};
 use super::reply::Replies;
 use super::runtime::runtime;
 use super::step::ChainStep;
 
 /// The usual port.
 const PORT: u16 = 445;
-/// The answer to NTLM where only Kerberos is allowed.
-const NTLM_BLOCKED: NtStatus = NtStatus(0xC000_0418);
 /// How long the server may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(3);
 /// A pause before a request that the server has not granted credits for yet.
@@ -51,7 +50,7 @@ impl Conn {
     /// Connects, logs in once, and connects to the share.
     ///
     /// # Errors
-    /// `Unreachable`: with [`Retry::Again`] if haul could not reach the server, else with the refusal as the cause.
+    /// `Unreachable`: with [`Retry::Again`](haul_core::Retry::Again) if haul could not reach the server, else with the refusal as the cause.
     pub(super) async fn open(login: &ShareLogin) -> Result<Self> {
         let host = &login.server.host;
         let port = login.server.port.unwrap_or(PORT);
@@ -196,15 +195,6 @@ async fn connect_tree(login: &ShareLogin, wire: &mut Connection, session: &Sessi
     frame.header.tree_id.ok_or_else(|| lost(login, "the server did not name the tree"))
 }
 
-fn refused(login: &ShareLogin, operation: &str, cause: &str) -> Error {
-    Error::new(ErrorKind::Unreachable, Side::Wire, operation, cause).on(login.server.to_string())
-}
-
-/// The error of a connection that is lost, or cannot be opened now.
-pub(super) fn lost(login: &ShareLogin, cause: &str) -> Error {
-    refused(login, "reach", cause).with_retry(Retry::Again)
-}
-
 fn no_answer(login: &ShareLogin, error: &smb2::Error) -> Error {
     let cause = match error {
         smb2::Error::ConnectFailed { attempts, .. } => {
@@ -238,36 +228,10 @@ fn not_negotiated(login: &ShareLogin, error: &smb2::Error) -> Error {
     )
 }
 
-/// The error of a login that failed.
-pub(super) fn not_logged_in(login: &ShareLogin, error: &smb2::Error) -> Error {
-    let denied = |cause: &str| refused(login, "log in to", cause);
-    match error {
-        smb2::Error::Protocol { status, .. } => match *status {
-            NtStatus::LOGON_FAILURE => denied("the server does not accept this user with this password")
-                .with_hint("haul tries a password once, as servers lock accounts after some attempts"),
-            NtStatus::PASSWORD_EXPIRED | NtStatus::PASSWORD_MUST_CHANGE => denied("the password has expired"),
-            NTLM_BLOCKED => denied("the server takes no passwords (NTLM), only Kerberos tickets")
-                .with_hint("run `kinit USER@REALM`, name the server as the KDC does, and give no password"),
-            NtStatus::ACCOUNT_LOCKED_OUT => denied("the account is locked"),
-            NtStatus::ACCOUNT_DISABLED | NtStatus::ACCOUNT_EXPIRED => denied("the account is disabled"),
-            NtStatus::ACCOUNT_RESTRICTION | NtStatus::INVALID_LOGON_HOURS | NtStatus::INVALID_WORKSTATION => {
-                denied("the server does not let this account log in from here or now")
-            }
-            other => denied(&format!("the server says {other}")),
-        },
-        smb2::Error::GuestSessionRefused { .. } => {
-            denied("the server offers a guest session in place of this user")
-                .with_hint("check user and password; to log in as a guest, name the user guest")
-        }
-        smb2::Error::Auth { message } => denied(message),
-        smb2::Error::SignatureInvalid { .. } => denied("the answer of the server has a wrong signature"),
-        other => lost(login, &other.to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use haul_core::location::SmbServer;
+    use haul_core::{ErrorKind, Retry};
 
     use super::*;
     use crate::login::{ShareCredentials, ShareOptions};
@@ -282,7 +246,7 @@ mod tests {
             share: "disk".to_owned(),
         };
         let (credentials, options) = (ShareCredentials::default(), ShareOptions::default());
-        let login = ShareLogin { server, credentials, options, timeout: CONNECT };
+        let login = ShareLogin { server, credentials, options, tickets: None, timeout: CONNECT };
         let refusal = smb2::Error::Protocol { status: NtStatus::NOT_SUPPORTED, command: Command::Negotiate };
         for (error, retry, hint) in [
             (refusal, Retry::Never, "haul needs SMB 2 or later"),

@@ -8,15 +8,15 @@ use smb2::client::Connection;
 use smb2::types::status::NtStatus;
 use smb2::{KerberosCredentials, Session};
 
-use super::conn::not_logged_in;
 use super::login::ShareLogin;
-use super::ticket::{Ticket, Tickets};
+use super::login_errors::not_logged_in;
+use super::ticket::{KerberosTicket, Tickets};
 
 /// How far apart Kerberos lets clocks be, in seconds.
 const SKEW: u64 = 5 * 60;
 const TIME_DIFFERENCE_AT_DC: NtStatus = NtStatus(0xC000_0133);
 
-/// Logs in once, with a ticket. `server_time` is what the server has said before.
+/// Logs in once, with a ticket. `server_time` is the time that the server has named before.
 ///
 /// # Errors
 /// `Unreachable`, with the refusal as the cause.
@@ -49,7 +49,7 @@ fn refused(login: &ShareLogin, cause: &str) -> Error {
 
 fn not_accepted(
     login: &ShareLogin,
-    ticket: &Ticket,
+    ticket: &KerberosTicket,
     server_time: Option<Timestamp>,
     error: &smb2::Error,
 ) -> Error {

@@ -3,8 +3,8 @@
 //! The crate `smb2` has the messages, signatures and encryption of the protocol. Everything above them is here. From the
 //! bottom up:
 //!
-//! * `cache_entry`, `ticket`, `login`, `step`, `reply`, `ciphers`, `greeting`, `kerberos`, `conn`: who logs in where, and with what;
-//!   requests and answers; one connection;
+//! * `cache_entry`, `ticket`, `login`, `step`, `reply`, `ciphers`, `greeting`, `login_errors`, `kerberos`, `conn`: who logs in where, and with which
+//!   credentials; requests and answers; one connection;
 //! * `server`, `runtime`, `session`: all connections to a share. Async code ends there: everything else blocks;
 //! * `names`, `attrs`, `chained`, `named`, `descriptor`, `stream_list`, `tree`, `listing`, `entries`: names and metadata on the share;
 //! * `read`, `rules`, `walk`, `remove`, `source`: reading;
@@ -32,6 +32,7 @@ mod large_file;
 mod link;
 mod listing;
 mod login;
+mod login_errors;
 mod meta;
 mod named;
 mod names;
@@ -59,4 +60,4 @@ mod walk;
 
 pub use login::{ShareCredentials, ShareLogin, ShareOptions};
 pub use session::{Limits, Smb};
-pub use ticket::{Ticket, Tickets};
+pub use ticket::{KerberosTicket, Tickets};

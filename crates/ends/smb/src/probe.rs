@@ -62,9 +62,9 @@ impl Smb {
         samples: &[&ReadSample],
         at_once: usize,
         kept: &mut Vec<Vec<u8>>,
-    ) -> Result<ReadPhase> {
+    ) -> Result<ShareReads> {
         let begun = Instant::now();
-        let mut phase = ReadPhase::default();
+        let mut phase = ShareReads::default();
         for group in samples.chunks(at_once) {
             if phase.files > 0 && begun.elapsed() >= TIME {
                 break;
@@ -115,7 +115,7 @@ impl Smb {
 }
 
 #[derive(Default)]
-struct ReadPhase {
+struct ShareReads {
     bytes: u64,
     files: u64,
     seconds: f64,

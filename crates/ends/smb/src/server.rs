@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use haul_core::sync::Mutex;
 use haul_core::{Error, Note, Ops, Result, Retry};
 
-use super::conn::{Conn, lost};
+use super::conn::Conn;
 use super::login::ShareLogin;
+use super::login_errors::lost;
 use super::reply::Replies;
 use super::runtime::runtime;
 use super::step::ChainStep;

@@ -18,12 +18,12 @@ pub trait Tickets: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`haul_core::ErrorKind::Unreachable`], with a hint.
-    fn ticket(&self) -> Result<Arc<Ticket>>;
+    fn ticket(&self) -> Result<Arc<KerberosTicket>>;
 }
 
 /// A ticket with its session key.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Ticket {
+pub struct KerberosTicket {
     user: String,
     realm: String,
     /// The type and the bytes of the session key: AES with 16 or 32 bytes.
@@ -34,13 +34,16 @@ pub struct Ticket {
     content: Vec<u8>,
 }
 
-impl fmt::Debug for Ticket {
+impl fmt::Debug for KerberosTicket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket").field("user", &self.user).field("realm", &self.realm).finish_non_exhaustive()
+        f.debug_struct("KerberosTicket")
+            .field("user", &self.user)
+            .field("realm", &self.realm)
+            .finish_non_exhaustive()
     }
 }
 
-impl Ticket {
+impl KerberosTicket {
     /// Reads the last ticket for an SMB server in a ticket cache.
     ///
     /// # Errors
@@ -110,7 +113,7 @@ mod tests {
         cache.entry(&["cifs", "old"], 18, &[2; 32], 20);
         cache.entry(&["cifs", "nas"], 17, &[3; 16], u32::MAX);
         cache.entry(&["host", "nas"], 18, &[4; 32], 40);
-        let ticket = Ticket::of_cache(&cache.bytes).unwrap();
+        let ticket = KerberosTicket::of_cache(&cache.bytes).unwrap();
         assert_eq!(ticket.principal(), ("me", "HERE"));
         assert_eq!((ticket.key.0, &ticket.key.1[..]), (17, &[3; 16][..]));
         assert!(ticket.lasts(Duration::from_secs(60)));
@@ -125,7 +128,7 @@ mod tests {
         let of = |client: &[&str], server: &[&str], kind: u16, len: usize| {
             let mut cache = CacheWriter::new(client);
             cache.entry(server, kind, &vec![1; len], 10);
-            Ticket::of_cache(&cache.bytes)
+            KerberosTicket::of_cache(&cache.bytes)
         };
         for (kind, len) in [(17, 32), (18, 16), (18, 0), (23, 16), (20, 32)] {
             assert!(
