@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use haul_testkit::compare::fingerprint;
 use haul_testkit::harm::harm;
-use haul_testkit::lying_sftp::ServerLie;
+use haul_testkit::lying_sftp::{Field, ServerLie};
 use haul_testkit::process::{assert_all_gone, joined};
 use haul_testkit::{CommandRun, Finished, TestTree, tree_differences};
 use std::os::unix::ffi::OsStrExt;
@@ -135,8 +135,10 @@ fn try_one(scene: &Scene, source: &TestTree, number: usize, told: &LieCase) -> (
     let tag = case.display().to_string();
     let run = CommandRun::new(HAUL, &tag).env("HOME", scene.home()).env("XDG_RUNTIME_DIR", &case);
     let run = run.env("XDG_STATE_HOME", &case).env("TMPDIR", &case).arg("copy");
+    // A former handle is one of the same connection.
+    let streams = if told.lie.field == Field::FormerHandle { "1" } else { "2" };
     let run =
-        run.args(["-e", &shell, "--streams", "2", "--strict", "--timeout", "2", "--max-memory", "48MiB"]);
+        run.args(["-e", &shell, "--streams", streams, "--strict", "--timeout", "2", "--max-memory", "48MiB"]);
     let run = run.args(told.options).arg(from).arg(to).limit(Duration::from_secs(180));
     let run = run.watch_own_memory().finish();
     let mut wrong = Vec::new();
