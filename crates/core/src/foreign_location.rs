@@ -166,7 +166,7 @@ fn of_daemon(text: &str) -> Option<String> {
 fn of_scheme(text: &str) -> Option<String> {
     let name = text.strip_suffix(':')?;
     let url = match name {
-        "s3" | "gs" | "az" => format!("{name}:// for the list of all buckets"),
+        "s3" | "gs" | "az" => format!("{name}://BUCKET/KEY, or {name}:// for the list of all buckets"),
         "ssh" | "sftp" => format!("{name}://HOST/PATH"),
         "smb" => "smb://HOST/SHARE/PATH".to_owned(),
         _ => return None,
@@ -256,8 +256,11 @@ mod tests {
             ("gs:bucket", "write gs://bucket"),
             ("gcs:bucket", "write gs://bucket"),
             ("b2:bucket/x", "--endpoint"),
-            ("s3:", "write s3:// for the list of all buckets (for a host named s3, write ssh://s3/~)"),
-            ("gs:", "write gs://"),
+            (
+                "s3:",
+                "write s3://BUCKET/KEY, or s3:// for the list of all buckets (for a host named s3, write ssh://s3/~)",
+            ),
+            ("gs:", "write gs://BUCKET/KEY"),
             ("sftp:", "write sftp://HOST/PATH (for a host named sftp"),
             ("smb:", "write smb://HOST/SHARE/PATH"),
             ("gdrive:docs", "use rclone"),

@@ -197,10 +197,15 @@ impl<'a> Run<'a> {
     }
 
     /// Counts and reports a failed entry. A full disk ends the run: if the run waited for space, the error would not
-    /// have come this far.
+    /// have come this far. The entries that meet the full disk after that one are not done, and do not count as failed.
     pub(crate) fn fail(&self, path: &RelPath, error: Error) {
         if error.kind() == ErrorKind::NoSpace {
+            let is_later = self.aborted.swap(true, Ordering::Relaxed);
             self.abort(error.clone());
+            if is_later {
+                self.links.refuse_links_to(path);
+                return;
+            }
         }
         self.report_failure(path, error);
     }

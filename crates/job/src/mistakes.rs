@@ -1,5 +1,8 @@
 //! Common mistakes in a request, and the way out of each.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use haul_core::{Error, ErrorKind, Location, Place, PlaceRoot, Result, Side};
 
 use super::errors::usage;
@@ -9,7 +12,14 @@ use super::siblings::with_path;
 /// The error of a source or destination that does not exist.
 #[must_use]
 pub fn not_found(at: &Location, side: Side) -> Error {
-    let error = Error::new(ErrorKind::NotFound, side, "find", "No such file or directory").on(at.to_string());
+    let missing = |cause| Error::new(ErrorKind::NotFound, side, "find", cause).on(at.to_string());
+    if let Location::Local(path) = at
+        && is_file(path)
+    {
+        let error = missing("it is a file, not a directory");
+        return if path.ends_with(b"/") { error.with_hint("omit the slash at its end") } else { error };
+    }
+    let error = missing("No such file or directory");
     let name = at.name();
     if !name.iter().any(|byte| matches!(byte, b'*' | b'?')) {
         return error;
@@ -18,6 +28,12 @@ pub fn not_found(at: &Location, side: Side) -> Error {
         "haul expands no wildcards here: the shell does, unless they are quoted or no file matches; for files of a \
          whole tree see `haul help patterns`",
     )
+}
+
+/// Whether there is a file at a local path, which may end with a slash.
+fn is_file(path: &[u8]) -> bool {
+    let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+    std::fs::metadata(OsStr::from_bytes(&path[..end])).is_ok_and(|found| found.is_file())
 }
 
 /// The error of a destination without the directory that a copy makes at `place`.
@@ -150,12 +166,18 @@ fn way_out(error: &Error, side: Side, at: &Location) -> Option<&'static str> {
     }
     let is_read = side == Side::Source;
     Some(match at {
-        Location::Ssh { .. } if is_read => "to read there as root, use --remote-haul 'sudo haul'",
+        Location::Ssh { .. } if is_read => {
+            "log in as a user who may read it (USER@HOST:PATH), or read there as root with --remote-haul 'sudo haul', \
+             if haul is there"
+        }
         Location::Sftp { .. } if is_read => "log in as a user who may read it (sftp://USER@HOST/PATH)",
         Location::Local(_) if is_read => {
             "run haul as a user who may read it, such as the owner, or with sudo"
         }
-        Location::Ssh { .. } => "to write there as root, use --remote-haul 'sudo haul'",
+        Location::Ssh { .. } => {
+            "log in as a user who may write there (USER@HOST:PATH), or write there as root with --remote-haul 'sudo \
+             haul', if haul is there"
+        }
         Location::Sftp { .. } => {
             "log in as a user who may write there (sftp://USER@HOST/PATH), or choose another directory"
         }
@@ -179,6 +201,15 @@ mod tests {
     fn a_missing_wildcard_is_explained() {
         assert!(not_found(&at("h:/x/f*"), Side::Source).hint().unwrap().contains("the shell does"));
         assert_eq!(not_found(&at("h:/x/f"), Side::Source).hint(), None);
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_a_directory_is_told() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let told = |end: &str| not_found(&at(&format!("{}{end}", file.path().display())), Side::Source);
+        assert_eq!(told("").cause(), "it is a file, not a directory");
+        assert_eq!(told("//").hint(), Some("omit the slash at its end"));
+        assert_eq!(told("/x").cause(), "No such file or directory");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use haul_core::sync::Mutex;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -59,7 +59,8 @@ impl SshDialer {
             return Err(Error::new(ErrorKind::Usage, Side::Local, "start ssh", "the command is empty"));
         };
         if !is_program(program) {
-            let why = "it was not found on this machine";
+            let exists = program.contains('/') && Path::new(program).exists();
+            let why = if exists { "it is not executable" } else { "it was not found on this machine" };
             return Err(Error::new(ErrorKind::Unreachable, Side::Local, "start", why).on(program));
         }
         let is_ssh = config.is_ssh();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::values::ManifestFormat;
+use crate::values::{ManifestFormat, written_file};
 
 /// The manifest of a stream.
 #[derive(Debug, Args)]
@@ -15,7 +15,7 @@ pub(crate) struct ManifestArgs {
     /// directories or key prefix. haul replaces FILE when the run has ended; if the run fails, an older FILE stays. A
     /// stream that is stored compressed or encrypted has no line with `put`; with `get` it has the digest of the decoded
     /// stream.
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", value_parser = written_file(), help_heading = "Output")]
     pub(crate) manifest: Option<PathBuf>,
     /// The digests of the manifest: those of b3sum or of sha256sum
     ///

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::values::written_file;
+
 /// Output options.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
@@ -18,7 +20,7 @@ pub(crate) struct OutputArgs {
     /// The log begins with the command line, without passwords and the command of -e, and ends with the summary and the
     /// exit code. Changes are in the format of -i. If the log cannot be written any more, the run continues, and the exit
     /// code is not 0.
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", value_parser = written_file(), help_heading = "Output")]
     pub(crate) log_file: Option<PathBuf>,
     /// Show progress even if standard error is not a terminal
     #[arg(long, overrides_with = "no_progress", help_heading = "Output")]

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::foreign;
+use super::typed_only::COMMANDS;
 
 /// A command line that was not accepted.
 #[derive(Debug)]
@@ -46,7 +47,8 @@ pub(crate) fn refused(error: clap::Error, words: &[OsString]) -> RefusedCommand 
             }
         }
         ErrorKind::TooManyValues if about(&error).starts_with('-') => {
-            let (name, value) = (about(&error), given(&error));
+            let value = given(&error);
+            let name = typed_with(words, &value).unwrap_or_else(|| about(&error));
             foreign::with_value(&command, &name, &value)
                 .unwrap_or_else(|| format!("{name} takes no value; `{value}` was given"))
         }
@@ -92,8 +94,11 @@ fn no_option(error: &clap::Error, command: &str, words: &[OsString]) -> String {
     if command.starts_with('-') {
         // A value may follow.
         let more = if command.starts_with("--") { " …" } else { "" };
+        let known =
+            |word: &OsString| Some(word.to_str()?).filter(|word| COMMANDS.contains(word)).map(str::to_owned);
+        let of = words.iter().skip(2).find_map(known).unwrap_or_else(|| "copy".to_owned());
         return format!(
-            "`{word}` is too early: options follow the command, as in `haul copy {command}{more} SRC DST`"
+            "`{word}` is too early: options follow the command, as in `haul {of} {command}{more}`"
         );
     }
     if !given.starts_with('-') {
@@ -113,6 +118,15 @@ fn no_option(error: &clap::Error, command: &str, words: &[OsString]) -> String {
             format!("`{word}` is not an option of `haul {command}`: `haul {command} --help` lists them")
         }),
     }
+}
+
+/// The option that was typed with this value, as in `--name=VALUE`: it may be another name of the one in the error.
+fn typed_with(words: &[OsString], value: &str) -> Option<String> {
+    let typed = words.iter().filter_map(|word| word.to_str()?.split_once('='));
+    typed
+        .filter(|(name, given)| name.starts_with("--") && *given == value)
+        .map(|(name, _)| name.to_owned())
+        .next()
 }
 
 fn too_many(given: &str, command: &str) -> String {

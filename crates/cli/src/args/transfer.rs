@@ -9,7 +9,7 @@ use super::{
     LimitArgs, LinkArgs, LinksArgs, LockedArgs, OlderArgs, OutputArgs, PagesArgs, PreserveArgs, StoreEndArgs,
     StoredArgs, TrustArgs,
 };
-use crate::values::{ManifestFormat, parse_window};
+use crate::values::{ManifestFormat, parse_window, written_file};
 
 /// How written content is verified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -163,7 +163,7 @@ pub(crate) struct TransferArgs {
     /// b3sum print it, sorted by name; paths are relative to DST. haul verified each of these files in this run: copied
     /// files on arrival, up-to-date files by comparing their content. haul replaces FILE when the run has ended. If the
     /// run is interrupted, an older FILE stays.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "size_only"], help_heading = "Output")]
+    #[arg(long, value_name = "FILE", value_parser = written_file(), conflicts_with_all = ["dry_run", "size_only"], help_heading = "Output")]
     pub(crate) manifest: Option<PathBuf>,
     /// The digests of the manifest: those of b3sum or of sha256sum
     ///

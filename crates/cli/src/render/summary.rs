@@ -409,7 +409,7 @@ impl Summary {
             Exit::Mismatch => write!(last, "haul: verification FAILED{advice}"),
             Exit::Full => {
                 let left = still_to_copy(&self.report.totals);
-                write!(last, "haul: the destination is full{left}; free some space{}", after(copies, again))
+                write!(last, "haul: the destination is full{left}; make room there{}", after(copies, again))
             }
             Exit::Incomplete if self.differences.metadata > 0 && !self.said_why() => {
                 let all = entries(self.differences.metadata);

@@ -118,7 +118,11 @@ pub(crate) fn open_list(name: &OsStr) -> Result<Box<dyn BufRead + Send>> {
             "lists are files of this machine; `-` reads one from standard input, as of `ssh HOST cat FILE`",
         )
     };
-    Ok(Box::new(BufReader::new(File::open(name).map_err(failed)?)))
+    let file = File::open(name).map_err(failed)?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    Ok(Box::new(BufReader::new(file)))
 }
 
 #[cfg(test)]

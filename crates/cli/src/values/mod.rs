@@ -13,6 +13,7 @@ mod rate;
 mod size;
 mod time;
 mod timetable;
+mod written_file;
 
 pub(crate) use age::parse_age;
 pub(crate) use chmod::{Chown, parse_chmod, parse_chown, parse_map};
@@ -26,3 +27,4 @@ pub(crate) use pair::parse_pair;
 pub(crate) use size::{parse_part, parse_size};
 pub(crate) use time::{parse_expiry, parse_time, parse_timeout, parse_window};
 pub(crate) use timetable::Timetable;
+pub(crate) use written_file::written_file;

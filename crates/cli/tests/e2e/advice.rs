@@ -14,6 +14,8 @@ pub(crate) fn cases() -> Vec<TestCase> {
         an_account_for_sftp_alone_gets_the_url,
         a_refused_login_shows_the_command_of_ssh,
         a_scheme_without_the_rest_is_no_host,
+        files_and_directories_that_are_mixed_up_are_told,
+        options_of_ssh_are_told_at_streams,
         a_timeout_of_hosts_is_told_at_stores,
         a_put_to_a_closed_port_shows_the_error_alone,
         a_path_through_a_missing_directory_makes_nothing,
@@ -52,6 +54,48 @@ fn a_refused_login_shows_the_command_of_ssh() {
     for run in [run, denied] {
         let is_named = run.err().contains("no key") && !run.err().contains("SSH:");
         assert!(is_named, "{run}");
+    }
+}
+
+fn files_and_directories_that_are_mixed_up_are_told() {
+    let scene = Scene::new();
+    scene.tree("src").file("file", 10);
+    for (words, code, told) in [
+        (
+            &["copy", "src/file/", "dst"][..],
+            1,
+            "it is a file, not a directory\nhint: omit the slash at its end",
+        ),
+        (&["verify", "src/", "src/file"], 1, "it is a file, not a directory"),
+        (&["copy", "--files-from", "src", "src/", "dst"], 2, "failed to open the list `src`: is a directory"),
+        (
+            &["copy", "--exclude-from", "src", "src/", "dst"],
+            2,
+            "failed to open the list `src`: is a directory",
+        ),
+        (
+            &["copy", "--filter", "merge src", "src/", "dst"],
+            2,
+            "failed to open the list `src`: is a directory",
+        ),
+        (&["copy", "--log-file", "-", "src/", "dst"], 2, "--log-file: haul writes this to a file only"),
+        (&["copy", "--manifest", "-", "src/", "dst"], 2, "--manifest: haul writes this to a file only"),
+    ] {
+        let run = scene.haul(words[0]).in_dir(scene.path()).args(&words[1..]).finish().expect_code(code);
+        assert!(run.err().contains(told), "{run}");
+        assert!(!scene.join("dst").exists() && !scene.join("-").exists(), "{run}");
+    }
+    let below = format!("sftp://127.0.0.1{}/src/file/x/y", scene.path().display());
+    let run = scene.haul_ssh("copy").arg(scene.join("src")).arg(below).finish().expect_code(2);
+    assert!(run.err().contains("it is a file, or a file is above it, and a directory is needed"), "{run}");
+}
+
+fn options_of_ssh_are_told_at_streams() {
+    let scene = Scene::new();
+    for words in ["get -i key h:/x", "put -i key h:/x", "get -P 22 h:/x", "put -p 22 h:/x", "ls -p 22 h:"] {
+        let mut words = words.split(' ');
+        let run = scene.haul(words.next().unwrap()).args(words).finish().expect_code(2);
+        assert!(run.err().contains("-e 'ssh -p ") && run.err().lines().count() == 1, "{run}");
     }
 }
 

@@ -312,7 +312,7 @@ fn a_full_destination_is_said_once() {
     let run = scene.haul("copy").in_dir(scene.path()).args(["--on-full", "fail", "src/big", "mnt/"]).finish();
     let run = run.expect_code(5);
     assert_eq!(run.err().matches("No space left").count(), 1, "{run}");
-    let last = "still to copy; free some space and run the same command again to resume\n";
+    let last = "still to copy; make room there and run the same command again to resume\n";
     assert!(run.err().contains("is full: 6.00 MiB of 6.00 MiB found") && run.err().ends_with(last), "{run}");
 }
 

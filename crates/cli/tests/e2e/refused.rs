@@ -75,7 +75,7 @@ impl End {
     fn way_out(self) -> &'static str {
         match self {
             Self::Local => "hint: run haul as a user who may",
-            Self::Ssh => "hint: to ",
+            Self::Ssh => "hint: log in as a user who may",
             Self::Sftp => "hint: log in as a user who may",
         }
     }

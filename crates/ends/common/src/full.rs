@@ -44,7 +44,7 @@ impl FullDisk {
             }
             Some(free) if self.has_no_inodes => {
                 told.push(format!(
-                    "the file system can hold no more files (no inodes are left), though {free} are free"
+                    "the file system can hold no more files: no inodes are left, though {free} are free"
                 ));
             }
             Some(free) => told.push(format!("{free} are free there")),

@@ -250,6 +250,11 @@ impl Tree {
         })
     }
 
+    fn file_in_the_way(&self) -> Error {
+        let cause = "it is a file, or a file is above it, and a directory is needed";
+        Error::new(ErrorKind::Usage, self.side, "copy to", cause).on(&self.dir[..])
+    }
+
     /// Creates the directory that holds the root, and its parents, if they are missing.
     pub(super) fn make_above(&self) -> Result<()> {
         self.pool().on_one(|conn| self.make_base(conn))
@@ -282,18 +287,20 @@ impl Tree {
         pipeline.ask(&SftpRequest::Stat { path: &self.dir });
         let mut made = Ok(());
         for _ in &ends {
-            made = pipeline.next_reply().ok();
+            let reply = pipeline.next_reply().ok();
+            // Below a directory that cannot be made, the next ones are only missing.
+            if !matches!(&made, Err(Fault::Status(packet::PERMISSION_DENIED, _))) {
+                made = reply;
+            }
         }
         match pipeline.next_reply().attrs() {
             Ok(attrs) if is_dir(&attrs) => {
                 self.based.store(true, Ordering::Relaxed);
                 Ok(())
             }
-            Ok(_) => {
-                let cause = "it is a file, or a file is above it, and a directory is needed";
-                Err(Error::new(ErrorKind::Usage, self.side, "copy to", cause).on(&self.dir[..]))
-            }
+            Ok(_) => Err(self.file_in_the_way()),
             Err(Fault::Lost(error)) => Err(error),
+            Err(_) if ends.iter().any(|end| is_file(conn, &self.dir[..*end])) => Err(self.file_in_the_way()),
             Err(fault) => Err(error(self.side, "make the directory", &self.dir, made.err().unwrap_or(fault))),
         }
     }
@@ -454,6 +461,11 @@ fn exactly(path: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let dir_end = dir.iter().rposition(|b| *b != b'/').map_or(0, |at| at + 1);
     let dir = if dir_end == 0 { b"/" } else { &dir[..dir_end] };
     (dir.to_vec(), name.to_vec())
+}
+
+/// Whether something that is no directory has this path.
+fn is_file(conn: &Conn, path: &[u8]) -> bool {
+    ask_one(conn, &SftpRequest::Stat { path }).attrs().is_ok_and(|attrs| !is_dir(&attrs))
 }
 
 #[cfg(test)]

@@ -76,7 +76,10 @@ pub fn get_file(
         window.end();
         delivered.map(|checked| (checked, pieces.tree.digest()))
     });
-    let got = got.map_err(|error| if error.subject().is_empty() { error.on(&file.name) } else { error });
+    let got = got.map_err(|error| match error.subject().is_empty() && error.side() != Side::Local {
+        true => error.on(&file.name),
+        false => error,
+    });
     output.end(got.map(|(checked, digest)| {
         let (encoding, len) = (Encoding::default(), file.entry.len);
         Got { checked, asked_again: window.asked_again(), encoding, len, digest, sha256: None }

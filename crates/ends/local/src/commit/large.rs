@@ -44,7 +44,8 @@ impl Committer {
             (None, None) => large.record(dirty, self.durable).map(|()| Outcome::Stored).map_err(|e| {
                 is_lost = true;
                 let root = &self.tree.root;
-                let error = Error::io(root.side(), "record", &e).on(root.shown(&large.entry().path));
+                let error =
+                    Error::io(root.side(), "write the journal of", &e).on(root.shown(&large.entry().path));
                 error.with_retry(Retry::Anew)
             }),
         };
