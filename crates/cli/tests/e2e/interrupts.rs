@@ -102,7 +102,7 @@ fn no_progress_is_left_on_the_terminal_after_an_interrupt() {
         let (from, to) = (source.path().display(), scene.join("dst"));
         let line = format!("exec {HAUL} copy --bwlimit 2M {from}/ {}/", to.display());
         let mut terminal = Terminal::run(&line, scene.tag());
-        terminal.wait_for_any("KiB");
+        terminal.wait_for_any("MiB");
         // The terminal echoes ^C.
         (0..times).for_each(|_| terminal.type_bytes(b"\x03"));
         let (code, screen) = terminal.finish();

@@ -175,8 +175,12 @@ fn an_empty_source_and_an_empty_list_are_two_things() {
     assert!(run.said().contains("the source is empty"), "{run}");
     // A list that cannot be read is one failure.
     let run = scene.by(Way::Local, "sync", slash(source.path()), slash(old.path())).arg("--files-from");
-    let run = run.arg(scene.path()).finish().expect_code(1);
+    // The address 0 is not mapped.
+    let run = run.arg("/proc/self/mem").finish().expect_code(1);
     assert_eq!((summary(&run).of("failed"), old.join("d/100").exists()), (1, true), "{run}");
+    let run = scene.by(Way::Local, "sync", slash(source.path()), slash(old.path())).arg("--files-from");
+    let run = run.arg(scene.path()).finish().expect_code(2);
+    assert!(run.err().contains("is a directory") && old.join("d/100").exists(), "{run}");
 }
 
 fn relative_paths_are_those_of_rsync() {
