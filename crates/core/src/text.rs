@@ -18,17 +18,24 @@ pub fn is_unsafe(c: char) -> bool {
 /// A count of bytes, in units of 1024: `1.50 MiB`.
 #[must_use]
 pub fn bytes(count: u64) -> String {
+    bytes_rounded(count, 2)
+}
+
+/// A count of bytes, in units of 1024, with so many decimals.
+#[must_use]
+pub fn bytes_rounded(count: u64, decimals: usize) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut scaled = count as f64;
     let mut unit = "B";
+    // A number that would be shown as 1024 is one of the next unit.
+    let most = 1024.0 - 0.5 / 10_f64.powf(decimals as f64);
     for larger in units {
-        // A number that would be shown as 1024 is one of the next unit.
-        if scaled < 1023.995 {
+        if scaled < most {
             break;
         }
         (scaled, unit) = (scaled / 1024.0, larger);
     }
-    if unit == "B" { format!("{count} B") } else { format!("{scaled:.2} {unit}") }
+    if unit == "B" { format!("{count} B") } else { format!("{scaled:.decimals$} {unit}") }
 }
 
 /// Appends the character, escaped if it is unsafe: `\xNN` for each byte of a control character, `\u{NNNN}` for others.
@@ -159,6 +166,10 @@ mod tests {
         ] {
             assert_eq!(bytes(count), text);
         }
+        assert_eq!(
+            (bytes_rounded(1536, 1), bytes_rounded((1 << 20) - 1, 1)),
+            ("1.5 KiB".into(), "1.0 MiB".into())
+        );
     }
 
     #[test]

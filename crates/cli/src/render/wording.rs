@@ -5,7 +5,7 @@ use std::time::Duration;
 use haul_core::event::Action;
 use haul_core::path::printable;
 use haul_core::{Limit, MetaNote, Phase, Totals};
-use indicatif::{BinaryBytes, FormattedDuration, HumanCount};
+use indicatif::{FormattedDuration, HumanCount};
 
 /// A number: `2,000`.
 pub(super) fn number(number: u64) -> String {
@@ -24,7 +24,7 @@ pub(super) fn entries(number: u64) -> String {
 
 /// A count of bytes, in units of 1024.
 pub(super) fn bytes(number: u64) -> String {
-    BinaryBytes(number).to_string()
+    haul_core::text::bytes(number)
 }
 
 /// How much of the content that a run found it has not copied.
@@ -62,7 +62,7 @@ pub(super) fn metadata_note(note: &MetaNote, verifies: bool) -> Option<String> {
 
 /// Bytes per second.
 pub(super) fn rate(per_second: f64) -> String {
-    format!("{}/s", BinaryBytes(per_second.max(0.0) as u64))
+    format!("{}/s", bytes(per_second.max(0.0) as u64))
 }
 
 /// A duration.

@@ -3,8 +3,8 @@
 //! The crate `smb2` has the messages, signatures and encryption of the protocol. Everything above them is here. From the
 //! bottom up:
 //!
-//! * `cache_entry`, `ticket`, `login`, `step`, `reply`, `ciphers`, `greeting`, `login_errors`, `kerberos`, `conn`: who logs in where, and with which
-//!   credentials; requests and answers; one connection;
+//! * `cache_entry`, `ticket`, `login`, `login_errors`, `step`, `reply`, `ciphers`, `greeting`, `kerberos`, `conn`: who logs
+//!   in where, and with which credentials; requests and answers; one connection;
 //! * `server`, `runtime`, `session`: all connections to a share. Async code ends there: everything else blocks;
 //! * `names`, `attrs`, `chained`, `named`, `descriptor`, `stream_list`, `tree`, `listing`, `entries`: names and metadata on the share;
 //! * `read`, `rules`, `walk`, `remove`, `source`: reading;

@@ -74,6 +74,18 @@ fn the_run_ends_at_once_if_it_may_not_wait() {
 }
 
 #[test]
+fn only_the_first_entry_that_does_not_fit_has_failed() {
+    let mut setup = Setup::new((0..50).map(|number| dir(&format!("d{number}"))), []);
+    for number in 0..50 {
+        let full = error(ErrorKind::NoSpace, Retry::Never);
+        setup.faults.plan(EndCall::Offer, &format!("d{number}"), usize::from(u16::MAX), &full);
+    }
+    let report = setup.run(options());
+    assert_eq!(report.fatal.map(|error| error.kind()), Some(ErrorKind::NoSpace));
+    assert_eq!(report.totals.failed, 1);
+}
+
+#[test]
 fn a_cancelled_run_does_not_wait_for_space() {
     let mut setup = setup(EndCall::Write, usize::from(u16::MAX));
     let cancel = setup.cancel.clone();

@@ -44,19 +44,7 @@ impl Finding {
 
 /// Bytes in words.
 pub(super) fn size(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64;
-    let mut unit = "";
-    for name in UNITS {
-        if value < 1024.0 {
-            break;
-        }
-        (value, unit) = (value / 1024.0, name);
-    }
-    format!("{value:.1} {unit}")
+    haul_core::text::bytes_rounded(bytes, 1)
 }
 
 #[cfg(test)]

@@ -144,12 +144,15 @@ mod tests {
     use crate::path::root::Root;
     use crate::scene::{LocalScene, pool};
     use crate::sink::open::open_at;
+    use crate::sink::state::LocalSink;
 
-    /// The options with an earlier copy at `../from`, and the place `path`.
-    fn beside(path: &std::path::Path, root: PlaceRoot, dry_run: bool) -> (Place, SinkOptions) {
+    /// A sink at `path` with an earlier copy at `../from`.
+    fn with_copy_beside(path: &std::path::Path, dry_run: bool) -> LocalSink {
         let references = References { dirs: vec![b"../from".to_vec()], ..References::default() };
-        let place = Place { path: [path.as_os_str().as_bytes(), b"/"].concat(), root };
-        (place, SinkOptions { references, dry_run, ..SinkOptions::default() })
+        let place = Place { path: [path.as_os_str().as_bytes(), b"/"].concat(), root: PlaceRoot::Exactly };
+        let options = SinkOptions { references, dry_run, ..SinkOptions::default() };
+        let root = |base| Root::new(base, Side::Destination, std::sync::Arc::default());
+        open_at(&place, &options, &pool(), |place, _| resolve(place, false), root).unwrap()
     }
 
     #[test]
@@ -157,9 +160,7 @@ mod tests {
         let scene = LocalScene::new();
         fs::write(scene.from.join("f"), "content").unwrap();
         let fresh = scene.to.with_file_name("fresh");
-        let (place, options) = beside(&fresh, PlaceRoot::Exactly, true);
-        let root = |base| Root::new(base, Side::Destination, std::sync::Arc::default());
-        let sink = open_at(&place, &options, &pool(), |place, _| resolve(place, false), root).unwrap();
+        let sink = with_copy_beside(&fresh, true);
         assert_eq!(scene.offer(&sink, "f"), Ok(Answer::Same));
         assert!(sink.metadata().warnings().is_empty() && !fresh.exists());
     }
@@ -169,9 +170,7 @@ mod tests {
         let scene = LocalScene::new();
         fs::write(scene.from.join("f"), "content").unwrap();
         let fresh = scene.to.with_file_name("fresh");
-        let (place, options) = beside(&fresh, PlaceRoot::Exactly, false);
-        let root = |base| Root::new(base, Side::Destination, std::sync::Arc::default());
-        let sink = open_at(&place, &options, &pool(), |place, _| resolve(place, false), root).unwrap();
+        let sink = with_copy_beside(&fresh, false);
         assert_eq!(scene.offer(&sink, "f"), Ok(Answer::Same));
         let inode = |path: std::path::PathBuf| fs::metadata(path).unwrap().ino();
         assert_eq!(inode(fresh.join("f")), inode(scene.from.join("f")));
