@@ -119,7 +119,8 @@ fn a_file_in_place_of_a_directory_gets_nothing_of_it() {
                     }
                 }
             });
-            let run = scene.copy(way, source.path(), copy.path()).finish();
+            // Slow, so that the other thread gets its turn on a busy machine too.
+            let run = scene.copy(way, source.path(), copy.path()).args(["--iops", "12000"]).finish();
             stop.store(true, Ordering::Relaxed);
             run
         });
