@@ -48,7 +48,7 @@ pub(crate) fn watch(cancel: &Cancel, console: &Arc<Console>) -> Result<()> {
                 _ if draining => end(&console),
                 _ => {
                     draining = true;
-                    console.note("stopping after the blocks in flight; press Ctrl-C again to quit now");
+                    console.note("stopping; press Ctrl-C again to quit at once");
                     // A hung file system must not delay the end: the next run resumes from durable data.
                     let shown = Arc::clone(&console);
                     let late = thread::Builder::new().name("timeout".to_owned()).spawn(move || {

@@ -454,8 +454,8 @@ impl Ends {
             return Err(error);
         }
         (self.note)(&format!(
-            "haul is not installed on {host}: using SFTP, without checks on arrival, compression, deltas, attributes \
-             and ACLs; install haul there, or add `--bootstrap`"
+            "haul is not installed on {host}: using SFTP, without compression, deltas, attributes and ACLs; \
+             install haul there, or add `--bootstrap`"
         ));
         self.sftp(named).map(Remote::Sftp).map_err(|other| {
             let hint = "install haul on the remote host, or use --bootstrap; SFTP failed too";

@@ -9,6 +9,8 @@ use super::errors::usage;
 use super::place::dir_place;
 use super::siblings::with_path;
 
+const NOT_A_DIRECTORY: &str = "it is a file, not a directory";
+
 /// The error of a source or destination that does not exist.
 #[must_use]
 pub fn not_found(at: &Location, side: Side) -> Error {
@@ -16,8 +18,7 @@ pub fn not_found(at: &Location, side: Side) -> Error {
     if let Location::Local(path) = at
         && is_file(path)
     {
-        let error = missing("it is a file, not a directory");
-        return if path.ends_with(b"/") { error.with_hint("omit the slash at its end") } else { error };
+        return if path.ends_with(b"/") { file_with_slash(at, side) } else { missing(NOT_A_DIRECTORY) };
     }
     let error = missing("No such file or directory");
     let name = at.name();
@@ -28,6 +29,12 @@ pub fn not_found(at: &Location, side: Side) -> Error {
         "haul expands no wildcards here: the shell does, unless they are quoted or no file matches; for files of a \
          whole tree see `haul help patterns`",
     )
+}
+
+/// The error of a file that is named with a slash at its end.
+pub(crate) fn file_with_slash(at: &Location, side: Side) -> Error {
+    let error = Error::new(ErrorKind::NotFound, side, "find", NOT_A_DIRECTORY).on(at.to_string());
+    error.with_hint("omit the slash at its end")
 }
 
 /// Whether there is a file at a local path, which may end with a slash.
@@ -171,6 +178,7 @@ fn way_out(error: &Error, side: Side, at: &Location) -> Option<&'static str> {
              if haul is there"
         }
         Location::Sftp { .. } if is_read => "log in as a user who may read it (sftp://USER@HOST/PATH)",
+        Location::Smb { .. } if is_read => "log in as a user who may read it, with --smb-credentials FILE",
         Location::Local(_) if is_read => {
             "run haul as a user who may read it, such as the owner, or with sudo"
         }
@@ -185,7 +193,10 @@ fn way_out(error: &Error, side: Side, at: &Location) -> Option<&'static str> {
             "run haul as a user who may write there, such as the owner of the directory, or with sudo; or choose \
              another directory"
         }
-        Location::Smb { .. } | Location::Object(_) => return None,
+        Location::Smb { .. } => {
+            "log in as a user who may write there, with --smb-credentials FILE, or is the share itself read-only?"
+        }
+        Location::Object(_) => return None,
     })
 }
 

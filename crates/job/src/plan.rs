@@ -15,13 +15,13 @@ use haul_engine::{PathSelection, Paths};
 use super::ends::Ends;
 use super::errors::usage;
 use super::merge::add_failure;
-use super::mistakes::{at_host, refuse_dash, refuse_unit, surprise};
+use super::mistakes::{refuse_dash, refuse_unit, surprise};
 use super::observer::Observer;
 use super::overlap::refuse_overlap;
-use super::place::{Landing, destination_place, dir_place, root_name, source_place};
+use super::place::{Landing, destination_place, dir_place, root_name};
 use super::relative::{RelativeSources, behind_link, location_of, place_of, relative_sources};
 use super::siblings::{SiblingGroup, group, join, split};
-use super::wildcards::{expand, missing};
+use super::wildcards::{expand, open_source};
 
 /// A source that exists, and its path at the destination.
 pub(crate) struct PlannedCopy {
@@ -297,9 +297,7 @@ impl<'a> Planner<'a> {
 
     /// Opens a source and finds the type of its root.
     fn open(&mut self, at: &Location) -> Result<(Arc<dyn Source>, EntryKind)> {
-        let source = self.ends.source(at, &source_place(at), self.links)?;
-        let root = source.root().map_err(|error| at_host(error, Side::Source, at))?;
-        let Some(root) = root else { return Err(missing(at)) };
+        let (source, root) = open_source(self.ends, at, self.links)?;
         Ok((source, root.kind))
     }
 

@@ -14,6 +14,8 @@ const LIVE_ONLY: u64 = 3;
 pub(super) struct FailureLines<'a> {
     pub(super) groups: &'a [FailureGroup],
     pub(super) failed: u64,
+    /// The failure is that of the only entry of the run.
+    pub(super) is_only_entry: bool,
     /// Failures that were not shown as they happened.
     pub(super) unseen: u64,
     /// The text follows the failures that were shown as they happened.
@@ -31,6 +33,12 @@ impl FailureLines<'_> {
         // A failure that was shown as it happened is not told again.
         let is_told = |group: &&FailureGroup| group.line.is_some() || !self.all_shown();
         let told: Vec<_> = self.groups.iter().filter(is_told).collect();
+        if self.is_only_entry && told.iter().all(|group| group.line.is_some()) {
+            lines.extend(told.iter().filter_map(|group| Some(format!("haul: {}", group.line.as_ref()?))));
+            self.hints(lines);
+            lines.extend(self.list_line());
+            return;
+        }
         let colon = if told.is_empty() { "" } else { ":" };
         lines.push(format!("{} failed{colon}", entries(self.failed)));
         let each = match told.len() {
@@ -57,11 +65,14 @@ impl FailureLines<'_> {
         }
         self.hints(lines);
         let has_unnamed = self.unseen > 0 || told.iter().any(|group| group.count > 1 && group.line.is_some());
-        match self.list {
-            Some(path) => lines.push(format!("full list: {}", path.display())),
-            None if has_unnamed => lines.push("for the full list use --failed FILE or --json".to_owned()),
-            None => {}
+        if self.list.is_none() && has_unnamed {
+            lines.push("for the full list use --failed FILE or --json".to_owned());
         }
+        lines.extend(self.list_line());
+    }
+
+    fn list_line(&self) -> Option<String> {
+        self.list.map(|path| format!("full list: {}", path.display()))
     }
 
     /// Adds the advice that is not told with its failures, each once.

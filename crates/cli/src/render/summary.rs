@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use haul_core::{Digest, Error, ErrorKind, Report, Totals};
+use haul_core::{Digest, Error, ErrorKind, MetaNote, Report, Totals};
 use haul_job::RequestCounts;
 
 use super::differences::Differences;
@@ -117,7 +117,7 @@ impl Summary {
     pub(super) fn text(&self) -> String {
         let noted = self.report.notes.iter();
         let mut lines: Vec<String> = noted.filter_map(option_warning).collect();
-        if !self.quiet && self.began() {
+        if !self.quiet && self.began() && !self.only_entry_failed() {
             match self.command {
                 SummaryCommand::Copy | SummaryCommand::Sync => self.counts(&mut lines),
                 SummaryCommand::Verify => self.compared(&mut lines),
@@ -147,6 +147,18 @@ impl Summary {
         let copies = matches!(self.command, SummaryCommand::Copy | SummaryCommand::Sync);
         let ended = copies && !self.report.interrupted && self.report.fatal.is_none();
         if ended { (totals.found + self.report.kept).saturating_sub(totals.settled()) } else { 0 }
+    }
+
+    /// Whether the source is one entry, and it failed: its error says all.
+    fn only_entry_failed(&self) -> bool {
+        let Totals { found, failed, .. } = self.report.totals;
+        (found, failed) == (1, 1) && !self.moved()
+    }
+
+    /// Whether the note is about directories that are told already, as they refuse their entries.
+    fn is_of_refused_dirs(&self, note: &MetaNote) -> bool {
+        let dirs = self.groups.iter().filter(|group| group.line.is_some()).count() as u64;
+        note.cause == "Operation not permitted" && note.count <= dirs && !self.strict
     }
 
     /// Whether the run did anything before it ended.
@@ -331,7 +343,8 @@ impl Summary {
 
     fn notes(&self, lines: &mut Vec<String>) {
         let verifies = self.command == SummaryCommand::Verify;
-        lines.extend(self.report.notes.iter().filter_map(|note| metadata_note(note, verifies)));
+        let notes = self.report.notes.iter().filter(|note| !self.is_of_refused_dirs(note));
+        lines.extend(notes.filter_map(|note| metadata_note(note, verifies)));
         for note in &self.report.left_out {
             let what = format!("{} skipped on {}", note.what, entries(note.count));
             lines.push(format!("{what}: {} (first: `{}`)", note.cause, note.example));
@@ -342,6 +355,7 @@ impl Summary {
         FailureLines {
             groups: &self.groups,
             failed: self.report.totals.failed,
+            is_only_entry: self.only_entry_failed(),
             unseen: self.unseen,
             shown_live: self.shown_live,
             list: self.failed_list.as_ref().map(|(path, _)| path.as_path()),

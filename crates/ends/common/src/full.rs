@@ -12,8 +12,17 @@ pub struct FullDisk {
     pub free: Option<u64>,
     /// It can hold no more files.
     pub has_no_inodes: bool,
-    /// The bytes that staged files of other runs hold.
-    pub held: u64,
+    /// The bytes that staged files hold.
+    pub staged: StagedBytes,
+}
+
+/// The bytes that staged files hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StagedBytes {
+    /// Those of runs that have ended.
+    pub ended: u64,
+    /// Those of this run, and of others that still run.
+    pub running: u64,
 }
 
 /// Whether the name is that of a staged file.
@@ -50,9 +59,12 @@ impl FullDisk {
             Some(free) => told.push(format!("{free} are free there")),
             None => {}
         }
-        if self.held > 0 {
+        if self.staged.running > 0 {
+            told.push(format!("unfinished files of this run hold {}", bytes(self.staged.running)));
+        }
+        if self.staged.ended > 0 {
             let dir = printable(if dir.is_empty() { b"." } else { dir });
-            let held = bytes(self.held);
+            let held = bytes(self.staged.ended);
             told.push(format!(
                 "unfinished files of earlier runs of haul hold {held} there, hidden as `{dir}/.haul-*`: the same \
                  command as then resumes and removes them; if it will not run again, remove them"
@@ -73,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_told_with_what_is_free_and_held() {
-        let disk = FullDisk { free: Some(3 << 20), has_no_inodes: false, held: 0 };
+        let disk = FullDisk { free: Some(3 << 20), has_no_inodes: false, ..FullDisk::default() };
         let hint = |disk: FullDisk, cause: &str| {
             disk.explain(full(cause), b"/dst").hint().map(str::to_owned).unwrap_or_default()
         };
@@ -81,7 +93,10 @@ mod tests {
         let none = FullDisk { has_no_inodes: true, ..disk };
         assert!(hint(none, "No space left on device").starts_with("the file system can hold no more files"));
         assert!(hint(disk, "Disk quota exceeded").starts_with("the quota is used up"));
-        let held = FullDisk { held: 1536 << 10, ..disk };
+        let running = FullDisk { staged: StagedBytes { ended: 0, running: 5 << 20 }, ..disk };
+        let expected = "3.00 MiB are free there; unfinished files of this run hold 5.00 MiB";
+        assert_eq!(hint(running, "No space left on device"), expected);
+        let held = FullDisk { staged: StagedBytes { ended: 1536 << 10, running: 0 }, ..disk };
         assert!(hint(held, "x").contains("hold 1.50 MiB there, hidden as `/dst/.haul-*`"));
         assert_eq!(hint(FullDisk::default(), "x"), "");
         let other = Error::new(ErrorKind::Io, Side::Destination, "write", "x");

@@ -22,6 +22,7 @@ mod conn;
 mod entries;
 mod greeting;
 mod kept;
+mod kernel_dirs;
 mod large;
 mod large_file;
 mod lineage;

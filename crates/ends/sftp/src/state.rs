@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use haul_core::staging::is_staging_name;
 use haul_core::{ClearedPaths, Entry, Error, ErrorKind, Preserve, RelPath, Result, SLICE_LEN, SinkOptions};
 use haul_ends::dirs::Dirs;
-use haul_ends::full::{FullDisk, is_part};
+use haul_ends::full::{FullDisk, StagedBytes, is_part};
 use haul_ends::metadata_warnings::MetadataWarnings;
 use haul_ends::offers::MadeDirs;
 use haul_ends::staged_names::{StagedNames, stale};
@@ -188,15 +188,15 @@ impl SftpSink {
             let cause = "No space left on device";
             self.was_full.store(true, Ordering::Relaxed);
             let error = self.tree.fault(ErrorKind::NoSpace, operation, &entry.path, cause);
-            let (dir, held) = self.held_around(conn, &entry.path);
-            let disk = FullDisk { free: Some(room.bytes), has_no_inodes: room.files == 0, held };
+            let (dir, staged) = self.staged_around(conn, &entry.path);
+            let disk = FullDisk { free: Some(room.bytes), has_no_inodes: room.files == 0, staged };
             return disk.explain(error, &dir);
         }
         self.tree.error(operation, &entry.path, fault)
     }
 
-    /// The first directory with staged files of other runs, and their length: that of an entry, the root, and that above.
-    fn held_around(&self, conn: &Conn, path: &RelPath) -> (Vec<u8>, u64) {
+    /// The first directory with staged files, and their length: that of an entry, the root, and that above.
+    fn staged_around(&self, conn: &Conn, path: &RelPath) -> (Vec<u8>, StagedBytes) {
         let root = RelPath::root();
         let root = shown(&self.tree.remote(&root)).to_vec();
         let slash = root.iter().rposition(|byte| *byte == b'/').filter(|slash| *slash > 0);
@@ -204,22 +204,25 @@ impl SftpSink {
         let of_entry = path.parent().map(|parent| shown(&self.tree.remote(&parent)).to_vec());
         let mut dirs: Vec<_> = [of_entry, Some(root), above].into_iter().flatten().collect();
         dirs.dedup();
-        let held = dirs.iter().map(|dir| (dir, self.held(conn, dir))).find(|(_, held)| *held > 0);
-        held.map_or_else(|| (Vec::new(), 0), |(dir, held)| (dir.clone(), held))
+        let nothing = StagedBytes::default();
+        let mut all = dirs.iter().map(|dir| (dir.clone(), self.staged_in(conn, dir)));
+        all.find(|(_, staged)| *staged != nothing).unwrap_or_default()
     }
 
-    /// The lengths of the staged files of other runs in a directory.
-    fn held(&self, conn: &Conn, dir: &[u8]) -> u64 {
+    /// The lengths of the staged files in a directory.
+    fn staged_in(&self, conn: &Conn, dir: &[u8]) -> StagedBytes {
         let last = |path: &[u8]| path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
         let mut own: HashSet<Vec<u8>> = self.large_files.staged().iter().map(|path| last(path)).collect();
         own.extend(self.staged.lock().active.iter().map(|path| last(path)));
-        let mut held = 0_u64;
+        let mut staged = StagedBytes::default();
         let listed = list(conn, &[dir.to_vec()], &mut |_, names| {
-            let of_others = names.iter().filter(|(name, _)| is_part(name) && !own.contains(name));
-            of_others.for_each(|(_, attrs)| held = held.saturating_add(attrs.size.unwrap_or_default()));
+            for (name, attrs) in names.iter().filter(|(name, _)| is_part(name)) {
+                let of = if own.contains(name) { &mut staged.running } else { &mut staged.ended };
+                *of = of.saturating_add(attrs.size.unwrap_or_default());
+            }
             Ok(true)
         });
-        if listed.is_ok() { held } else { 0 }
+        if listed.is_ok() { staged } else { StagedBytes::default() }
     }
 
     /// Removes names, whether they exist or not.

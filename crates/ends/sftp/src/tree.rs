@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use haul_core::{Error, ErrorKind, Links, Place, PlaceRoot, RelPath, Result, Side};
 
 use super::conn::Conn;
+use super::kernel_dirs::{is_of_kernel, refuse_the_kernel};
 use super::packet::{self, Attrs, SftpRequest};
 use super::pipeline::{Pipeline, ask_one};
 use super::pool::Pool;
@@ -301,7 +302,10 @@ impl Tree {
             Ok(_) => Err(self.file_in_the_way()),
             Err(Fault::Lost(error)) => Err(error),
             Err(_) if ends.iter().any(|end| is_file(conn, &self.dir[..*end])) => Err(self.file_in_the_way()),
-            Err(fault) => Err(error(self.side, "make the directory", &self.dir, made.err().unwrap_or(fault))),
+            Err(fault) => match made.err().unwrap_or(fault) {
+                fault if is_of_kernel(&self.dir, &fault) => Err(refuse_the_kernel(self.side, &self.dir)),
+                fault => Err(error(self.side, "make the directory", &self.dir, fault)),
+            },
         }
     }
 

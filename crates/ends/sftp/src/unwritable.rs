@@ -6,6 +6,7 @@
 use haul_core::{Answer, Changes, Error, ErrorKind, Offer, RelPath, Result};
 
 use super::conn::Conn;
+use super::kernel_dirs::{is_of_kernel, refuse_the_kernel};
 use super::listing::list;
 use super::packet::{self, Attrs, SftpRequest};
 use super::pipeline::{Pipeline, ask_one};
@@ -37,7 +38,10 @@ pub(super) fn refused(
             }
             Ok(Answer::Need { .. }) => is_asked |= in_root(path),
             Ok(_) => {}
-            Err(error) => is_asked |= matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::Io),
+            Err(error) => {
+                use ErrorKind::{Io, NotFound, PermissionDenied};
+                is_asked |= matches!(error.kind(), PermissionDenied | NotFound | Io);
+            }
         }
     }
     if !is_asked {
@@ -71,9 +75,10 @@ fn examine(sink: &SftpSink, conn: &Conn) -> Result<Option<Error>> {
     if mode & OPEN_TO_ALL == OPEN_TO_ALL {
         return Ok(None);
     }
-    let Err(fault @ Fault::Status(packet::PERMISSION_DENIED, _)) = probe(sink, conn, of_root.is_some())?
-    else {
-        return Ok(None);
+    let fault = match probe(sink, conn, of_root.is_some())? {
+        Err(fault) if is_of_kernel(dir, &fault) => return Ok(Some(refuse_the_kernel(tree.side, shown))),
+        Err(fault @ Fault::Status(packet::PERMISSION_DENIED, _)) => fault,
+        _ => return Ok(None),
     };
     // The owner may change the mode, and a directory in it may be writable.
     let hopes = may_unlock(conn, dir, mode)? || of_root.is_some() && holds_dirs(conn, dir)?;

@@ -211,7 +211,9 @@ fn no_answer(login: &ShareLogin, error: &smb2::Error) -> Error {
     if cause.contains("failed to lookup address") {
         return lost(login, &format!("no host is known as {}", login.server.host));
     }
-    lost(login, &cause).with_hint("is it the right host, and does a firewall let port 445 through?")
+    let port = login.server.port.unwrap_or(PORT);
+    lost(login, &cause)
+        .with_hint(format!("is it the right host, and does a firewall let port {port} through?"))
 }
 
 fn not_negotiated(login: &ShareLogin, error: &smb2::Error) -> Error {

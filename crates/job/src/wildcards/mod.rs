@@ -8,5 +8,5 @@ mod open;
 
 pub(crate) use expand::expand;
 pub use keys::{KeyPattern, MatchingPage, exists_key, is_key_pattern, only_object};
-pub(crate) use open::missing;
+pub(crate) use open::open_source;
 pub use open::{OpenedSource, each_source, open_sources};

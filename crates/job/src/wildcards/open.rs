@@ -11,11 +11,11 @@ use haul_core::{
 use super::expand::{expand, is_pattern};
 use crate::ends::Ends;
 use crate::merge::merge;
-use crate::mistakes::{at_host, not_found};
+use crate::mistakes::{at_host, file_with_slash, not_found};
 use crate::observer::Observer;
 use crate::part::PartReporter;
 use crate::place::{Landing, destination_place, dir_place, root_name, source_place};
-use crate::siblings::{SiblingGroup, group, join};
+use crate::siblings::{SiblingGroup, group, join, with_path};
 
 /// A source that is open, or the directory of several that match a pattern.
 pub struct OpenedSource {
@@ -97,9 +97,7 @@ pub fn open_sources(ends: &mut Ends, at: &Location, links: Links) -> Result<Vec<
             SiblingGroup::One(at) => (at, Vec::new()),
             SiblingGroup::Siblings { parent, names } => (parent, names),
         };
-        let source = ends.source(&at, &source_place(&at), links)?;
-        let root = source.root().map_err(|error| at_host(error, Side::Source, &at))?;
-        let Some(root) = root else { return Err(missing(&at)) };
+        let (source, root) = open_source(ends, &at, links)?;
         opened.push(OpenedSource { source, at, names, is_dir: root.is_dir(), several, listed: false });
     }
     Ok(opened)
@@ -137,11 +135,34 @@ pub fn each_source(
     Ok(report)
 }
 
+/// Opens a source that is no pattern, and its root.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] if it does not exist; errors of opening it.
+pub(crate) fn open_source(ends: &mut Ends, at: &Location, links: Links) -> Result<(Arc<dyn Source>, Entry)> {
+    let source = ends.source(at, &source_place(at), links)?;
+    let root = source.root().map_err(|error| at_host(error, Side::Source, at))?;
+    match root {
+        Some(root) => Ok((source, root)),
+        None => Err(missing(ends, at, links)),
+    }
+}
+
 /// The error of a source that does not exist.
-pub(crate) fn missing(at: &Location) -> Error {
+fn missing(ends: &mut Ends, at: &Location, links: Links) -> Error {
     if is_pattern(at) {
         let cause = "no entry matches the pattern";
         return Error::new(ErrorKind::NotFound, Side::Source, "find", cause).on(at.to_string());
     }
-    not_found(at, Side::Source)
+    match without_slash(at).map(|file| open_source(ends, &file, links)) {
+        Some(Ok((_, root))) if !root.is_dir() => file_with_slash(at, Side::Source),
+        _ => not_found(at, Side::Source),
+    }
+}
+
+/// The location without slashes at its end; `None` if it has none, or is a root.
+fn without_slash(at: &Location) -> Option<Location> {
+    let path = at.path();
+    let end = path.iter().rposition(|byte| *byte != b'/')? + 1;
+    (end < path.len() && !matches!(at, Location::Object(_))).then(|| with_path(at, path[..end].to_vec()))
 }

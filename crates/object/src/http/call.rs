@@ -103,7 +103,7 @@ impl ResponseHead {
 
     /// The ETag of the object or part, which every store sends in such an answer.
     pub(crate) fn etag(&self) -> RequestResult<String> {
-        let none = || Fault::new(FailureClass::Foreign, "an answer without an ETag");
+        let none = || Fault::new(FailureClass::Foreign, "no ETag");
         self.get("etag").map(str::to_owned).filter(|etag| !etag.is_empty()).ok_or_else(none)
     }
 

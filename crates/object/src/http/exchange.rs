@@ -248,7 +248,7 @@ async fn watch<T>(
                 }
                 at.look();
                 if at.is_stalled() {
-                    let message = format!("nothing moved for {} s", at.stall.as_secs_f64());
+                    let message = format!("no data for {} s", at.stall.as_secs_f64());
                     return Err(Fault::new(FailureClass::Again, message));
                 }
             }

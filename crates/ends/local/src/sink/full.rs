@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haul_core::{BatchData, Error, ErrorKind, Outcome, RelPath, Result, WriteDone};
-use haul_ends::full::{FullDisk, is_part};
+use haul_ends::full::{FullDisk, StagedBytes, is_part};
 use rustix::fs::{Mode, OFlags};
 
 use super::state::LocalSink;
@@ -61,14 +61,15 @@ fn look(root: &Root, path: &RelPath) -> (Vec<u8>, FullDisk) {
     // File systems that allocate inodes on demand report that they have none.
     let has_no_inodes = there.f_files > 0 && there.f_favail == 0;
     let free = Some(there.f_bavail.saturating_mul(there.f_frsize));
-    let mut found = (shown, held(&first, "."));
-    if let (0, Some((dir, shown))) = (found.1, in_root) {
-        found = (shown.clone(), held(&dir, "."));
-        if found.1 == 0 && !root.is_confined() {
-            found = (above(&shown), held(&dir, ".."));
+    let mut found = (shown, staged(&first, "."));
+    let nothing = StagedBytes::default();
+    if let (true, Some((dir, shown))) = (found.1 == nothing, in_root) {
+        found = (shown.clone(), staged(&dir, "."));
+        if found.1 == nothing && !root.is_confined() {
+            found = (above(&shown), staged(&dir, ".."));
         }
     }
-    (found.0, FullDisk { free, has_no_inodes, held: found.1 })
+    (found.0, FullDisk { free, has_no_inodes, staged: found.1 })
 }
 
 /// The directory above a path that is shown.
@@ -80,19 +81,23 @@ fn above(shown: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The bytes that staged files of runs hold that are over, in the directory `name` of `dir`. Those of this run are
-/// locked, too.
-fn held(dir: &Arc<Dir>, name: &str) -> u64 {
+/// The bytes that staged files hold in the directory `name` of `dir`.
+fn staged(dir: &Arc<Dir>, name: &str) -> StagedBytes {
+    let mut staged = StagedBytes::default();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(opened) = rustix::fs::openat(&**dir, name, flags, Mode::empty()) else { return 0 };
-    let Ok(names) = opened.try_clone().and_then(|opened| Ok(rustix::fs::Dir::new(opened)?)) else { return 0 };
-    let parts = names.take(MOST_NAMES).flatten().filter(|name| is_part(name.file_name().to_bytes()));
-    let of = |name: rustix::fs::DirEntry| {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&opened, name.file_name(), flags, Mode::empty()).ok()?;
-        let now = stat::statx_file(&file).ok().filter(is_ours)?;
-        try_lock(&file).ok()?;
-        Some(now.stx_blocks.saturating_mul(512))
+    let Ok(opened) = rustix::fs::openat(&**dir, name, flags, Mode::empty()) else { return staged };
+    let Ok(names) = opened.try_clone().and_then(|opened| Ok(rustix::fs::Dir::new(opened)?)) else {
+        return staged;
     };
-    parts.filter_map(of).fold(0, u64::saturating_add)
+    for name in names.take(MOST_NAMES).flatten().filter(|name| is_part(name.file_name().to_bytes())) {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(file) = rustix::fs::openat(&opened, name.file_name(), flags, Mode::empty()) else { continue };
+        let Ok(now) = stat::statx_file(&file) else { continue };
+        if is_ours(&now) {
+            // A run locks its staged files.
+            let of = if try_lock(&file).is_ok() { &mut staged.ended } else { &mut staged.running };
+            *of = of.saturating_add(now.stx_blocks.saturating_mul(512));
+        }
+    }
+    staged
 }
