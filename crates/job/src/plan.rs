@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use haul_core::{
-    Entry, EntryKind, Error, ErrorKind, Links, Location, Place, RelPath, Result, ScanOptions, Side, Source,
-    Totals,
+    Entry, EntryKind, Error, ErrorKind, Links, Location, Place, RelPath, Result, ScanOptions, Source, Totals,
 };
 use haul_engine::{PathSelection, Paths};
 
