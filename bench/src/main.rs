@@ -4,6 +4,7 @@
 //! haul-bench list
 //! haul-bench run wan1g lan --rounds 3 --json results.json --markdown
 //! haul-bench stream --size 60G
+//! haul-bench stages
 //! haul-bench link --rate 1g --rtt 60ms -- ping -c 3 10.77.0.2
 //! ```
 
@@ -28,6 +29,7 @@ mod run;
 mod share;
 mod share_clients;
 mod sshd;
+mod stages;
 mod stop;
 mod stream;
 mod timed;
@@ -74,6 +76,8 @@ enum Verb {
     Listing(listing::ListingArgs),
     /// Compare the time left that haul shows with the real one: small files, a large one, and both.
     Eta(eta::EtaArgs),
+    /// Measure each stage of a copy alone, and predict the rate with more cores and faster links.
+    Stages(stages::StageArgs),
     /// Show the cases and the tools.
     List,
 }
@@ -167,6 +171,9 @@ fn main() -> ExitCode {
         Verb::Stream(args) => run_stream(&args),
         Verb::Listing(args) => run_listing(&args),
         Verb::Eta(args) => run_eta(&args),
+        Verb::Stages(args) => {
+            Stop::on_signals().and_then(|stop| stages::run(&args, &stop)).map(|()| ExitCode::SUCCESS)
+        }
         Verb::List => {
             let _ = list();
             Ok(ExitCode::SUCCESS)

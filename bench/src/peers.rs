@@ -46,7 +46,9 @@ pub(crate) static TOOLS: &[Tool] = &[
     tool("mscp-8", &["mscp"], ToolKeeps::Contents, Promise::Copied, |job| mscp(job, 8)),
     tool("mscp-16", &["mscp"], ToolKeeps::Contents, Promise::Copied, |job| mscp(job, 16)),
     tool("mscp-32", &["mscp"], ToolKeeps::Contents, Promise::Copied, |job| mscp(job, 32)),
-    tool("wdt", &["wdt"], ToolKeeps::Contents, Promise::Copied, wdt),
+    tool("wdt-4", &["wdt"], ToolKeeps::Contents, Promise::Copied, |job| wdt(job, 4)),
+    tool("wdt-8", &["wdt"], ToolKeeps::Contents, Promise::Copied, |job| wdt(job, 8)),
+    tool("wdt-16", &["wdt"], ToolKeeps::Contents, Promise::Copied, |job| wdt(job, 16)),
     tool("rclone", &["rclone"], ToolKeeps::Contents, Promise::Copied, rclone),
     tool("haul --atomic", &[], ToolKeeps::Everything, Promise::Durable, |job| haul(job, " --atomic")),
     tool("fpsync -n 32", &["fpsync"], ToolKeeps::Everything, Promise::Copied, fpsync),
@@ -199,11 +201,11 @@ fn mscp(job: &BenchCopy, connections: usize) -> Option<CopyCommands> {
     ))
 }
 
-fn wdt(job: &BenchCopy) -> Option<CopyCommands> {
+fn wdt(job: &BenchCopy, ports: usize) -> Option<CopyCommands> {
     let ssh = job.ssh?;
     let (shell, host) = (ssh.command(), &ssh.host);
-    let receive = format!("wdt -num_ports 8 -directory {}", job.target);
-    let send = format!("wdt -num_ports 8 -directory {} -", job.source);
+    let receive = format!("wdt -num_ports {ports} -directory {}", job.target);
+    let send = format!("wdt -num_ports {ports} -directory {} -", job.source);
     match job.route {
         DataDirection::Push => near(format!("{shell} root@{host} {receive} -hostname {host} | {send}")),
         DataDirection::Pull => {

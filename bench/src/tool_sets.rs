@@ -15,7 +15,9 @@ pub(crate) const REMOTE: &[&str] = &[
     "mscp-8",
     "mscp-16",
     "mscp-32",
-    "wdt",
+    "wdt-4",
+    "wdt-8",
+    "wdt-16",
     "rclone",
 ];
 

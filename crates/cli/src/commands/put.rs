@@ -247,7 +247,8 @@ fn add_outcomes(report: &mut Report, outcomes: &[(Vec<String>, PutOutcome)], con
     report.interrupted = inputs().any(|error| error.kind() == ErrorKind::Cancelled);
     report.fatal = blamed.filter(|_| !report.interrupted);
     for (names, outcome) in outcomes {
-        if let (Some(fault), Some(name)) = (&outcome.unindexed, names.first())
+        let mut stored = names.iter().zip(&outcome.targets).filter(|(_, made)| matches!(made, Some(Ok(_))));
+        if let (Some(fault), Some((name, _))) = (&outcome.unindexed, stored.next())
             && *fault != IndexFault::Unknown
         {
             console.note(&format!("{name}: stored, without an index of its members: {fault}"));

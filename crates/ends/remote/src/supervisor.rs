@@ -58,7 +58,8 @@ pub(super) struct SessionSupervisor {
 /// The initial number of direct connections.
 fn first(hint: Option<&Hint>, round_trip: Option<Duration>) -> u32 {
     let known = hint.and_then(|hint| hint.load(round_trip));
-    known.map_or_else(|| tuner::first(round_trip), |known| known.clamp(1, tuner::MOST))
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    known.map_or_else(|| tuner::first(round_trip, cores()), |known| known.clamp(1, tuner::MOST))
 }
 
 /// The result of an attempt to open a connection.

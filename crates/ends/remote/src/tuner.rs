@@ -1,8 +1,8 @@
 //! Finds how many connections should carry content.
 //!
-//! One TCP connection carries at most its buffers per round trip, so the first number is a guess from the round trip.
-//! The number then grows while the rate grows, and shrinks when it does not: superfluous connections cost memory and
-//! CPU time, and take a larger share of the link from other traffic.
+//! One TCP connection carries at most its buffers per round trip, so the first number is a guess from the round trip;
+//! without delay, from the cores. The number then grows while the rate grows, and shrinks when it does not: superfluous
+//! connections cost memory and CPU time, and take a larger share of the link from other traffic.
 
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ const IN_FLIGHT: f64 = 4.0 * 1024.0 * 1024.0;
 /// The guess is made for a link of 10 Gbit/s, in bytes per second.
 const LINK: f64 = 1.25e9;
 const FEWEST: u32 = 4;
+/// Without delay a core is the limit of a connection, so there are as many as cores, up to this many.
+const FEWEST_FOR_CORES: u32 = 16;
 /// The most connections.
 pub(super) const MOST: u32 = 32;
 
@@ -28,10 +30,13 @@ const HOLD: u32 = 20;
 const GAIN: f64 = 1.08;
 const LOSS: f64 = 0.98;
 
-/// The initial number of connections.
-pub(super) fn first(round_trip: Option<Duration>) -> u32 {
+/// The initial number of connections, on a machine with so many cores.
+pub(super) fn first(round_trip: Option<Duration>, cores: usize) -> u32 {
     let seconds = round_trip.map_or(0.0, |time| time.as_secs_f64());
-    ((LINK * seconds / IN_FLIGHT).ceil() as u32).clamp(FEWEST, MOST)
+    let for_link = (LINK * seconds / IN_FLIGHT).ceil() as u32;
+    let is_near = for_link <= FEWEST;
+    let fewest = if is_near { (cores as u32).clamp(FEWEST, FEWEST_FOR_CORES) } else { FEWEST };
+    for_link.clamp(fewest, MOST)
 }
 
 /// Finds the number by experiments.
@@ -156,9 +161,16 @@ mod tests {
 
     #[test]
     fn begins_with_the_number_for_the_round_trip() {
-        let first = |ms| first(Some(Duration::from_millis(ms)));
+        let first = |ms| first(Some(Duration::from_millis(ms)), 2);
         assert_eq!((first(0), first(20), first(60), first(300)), (4, 6, 18, 32));
-        assert_eq!(super::first(None), 4);
+        assert_eq!(super::first(None, 2), 4);
+    }
+
+    #[test]
+    fn begins_with_the_number_of_cores_without_delay() {
+        let first = |ms, cores| first(Some(Duration::from_millis(ms)), cores);
+        assert_eq!((first(0, 1), first(0, 8), first(1, 64)), (4, 8, 16));
+        assert_eq!((first(20, 64), first(60, 64)), (6, 18));
     }
 
     #[test]
