@@ -384,8 +384,8 @@ fn ssh_host(authority: &[u8], port_allowed: bool) -> std::result::Result<SshHost
     }
     let (user, host) = destination.rsplit_once('@').map_or((None, destination), |(u, h)| (Some(u), h));
     let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
-    if bare.is_empty() {
-        return Err("the host is missing");
+    if bare.is_empty() || user == Some("") {
+        return Err("the host, or the user before `@`, is missing");
     }
     if destination.starts_with('-') || bare.starts_with('-') {
         return Err("the host begins with `-`");

@@ -111,7 +111,7 @@ pub struct Report {
     pub totals: Totals,
     /// Metadata that could not be set.
     pub notes: Vec<MetaNote>,
-    /// Metadata that was not set because the source is not trusted with it, once for each kind.
+    /// Entries and metadata that were not taken over, and why, once for each kind.
     pub left_out: Vec<MetaNote>,
     /// The error that aborted the run, if any.
     pub fatal: Option<Error>,

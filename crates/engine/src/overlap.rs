@@ -53,6 +53,7 @@ pub(crate) fn own(run: &Run<'_>, entries: Vec<Entry>) -> Vec<Entry> {
             OverlapVerdict::Skip => {
                 run.meter.totals().left += 1;
                 run.meter.left(&entry);
+                run.trust.note_overlap(&entry);
             }
         }
     }

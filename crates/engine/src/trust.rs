@@ -53,6 +53,11 @@ impl TrustFilter {
         note.count += 1;
     }
 
+    /// Notes an entry that is not copied, as another source has the name.
+    pub(crate) fn note_overlap(&self, entry: &Entry) {
+        self.note("names of several sources", "the entry of the first source was copied", entry);
+    }
+
     /// The entry without untrusted attributes. `None` if the entry itself is rejected.
     pub(crate) fn admit(&self, mut entry: Entry) -> Option<Entry> {
         let is_device = matches!(entry.kind, EntryKind::CharDevice(_) | EntryKind::BlockDevice(_));

@@ -187,6 +187,8 @@ impl Comparison<'_> {
         self.look_behind_links(&entries, &mut found)?;
         for (entry, found) in entries.into_iter().zip(found) {
             match found {
+                // Everything below it would fail for the same reason.
+                Err(error) if entry.path.is_root() => return Err(of_destination(error)),
                 Err(error) => self.meter.fail(&entry.path, of_destination(error)),
                 Ok(None) => missing.push(entry),
                 Ok(Some(found)) => match difference(&entry, &found) {

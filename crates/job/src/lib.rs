@@ -48,7 +48,7 @@ pub use haul_smb::{ShareOptions, Smb};
 pub use host_config::HostConfig;
 pub use index::IndexRequest;
 pub use merge::merge;
-pub use mistakes::{at_host, missing_copy, not_found};
+pub use mistakes::{at_destination, at_host, missing_copy, not_found};
 pub use observer::Observer;
 pub use part::PartReporter;
 pub use place::{Landing, destination_place, root_name, source_place};

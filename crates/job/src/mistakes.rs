@@ -141,6 +141,12 @@ pub fn at_host(error: Error, side: Side, at: &Location) -> Error {
     }
 }
 
+/// An error of looking at a destination before anything is written.
+#[must_use]
+pub fn at_destination(error: Error, at: &Location) -> Error {
+    at_host(error.with_side(Side::Destination), Side::Destination, at)
+}
+
 /// The location of `path`, if the host of `at` has this name for an entry: an absolute one, or a relative one at or
 /// below `at`.
 fn named_at(at: &Location, path: &[u8]) -> Option<String> {
@@ -171,7 +177,8 @@ fn way_out(error: &Error, side: Side, at: &Location) -> Option<&'static str> {
     if error.kind() != ErrorKind::PermissionDenied || error.cause() == "Operation not permitted" {
         return None;
     }
-    let is_read = side == Side::Source;
+    // To remove an entry, a user needs to write to its directory.
+    let is_read = side == Side::Source && error.operation() != "remove";
     Some(match at {
         Location::Ssh { .. } if is_read => {
             "log in as a user who may read it (USER@HOST:PATH), or read there as root with --remote-haul 'sudo haul', \

@@ -19,7 +19,7 @@ use super::ends_config::EndsConfig;
 use super::fan_out::{open_all, split_pool};
 use super::index::{IndexRequest, SourceIndex};
 use super::merge::merge;
-use super::mistakes::at_host;
+use super::mistakes::{at_destination, at_host};
 use super::mounted::MountCheck;
 use super::nice;
 use super::observer::Observer;
@@ -450,9 +450,11 @@ impl JobRunner<'_> {
         if self.request.delete.is_none() {
             return Ok(None);
         }
-        let view = self.ends.view(&self.request.destination, place)?;
+        let destination = &self.request.destination;
+        let view = self.ends.view(destination, place)?;
+        let root = view.root().map_err(|error| at_destination(error, destination))?;
         // A destination that does not exist yet has nothing to delete.
-        Ok(view.root()?.map(|_| view))
+        Ok(root.map(|_| view))
     }
 
     /// Saves the index and the mount point for the next run, if this one came to its end.

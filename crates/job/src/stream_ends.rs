@@ -17,7 +17,7 @@ use haul_streams::pipe::Pipe;
 use haul_streams::put::FileTarget;
 
 use crate::ends::Ends;
-use crate::mistakes::at_host;
+use crate::mistakes::{at_destination, at_host};
 use crate::place::source_place;
 use crate::siblings::is_home;
 
@@ -26,11 +26,6 @@ const OPEN: &str = "open";
 
 fn error(kind: ErrorKind, side: Side, at: &Location, cause: &str) -> Error {
     Error::new(kind, side, OPEN, cause).on(at.to_string())
-}
-
-/// An error of looking at a destination before anything is written.
-fn at_destination(error: Error, at: &Location) -> Error {
-    at_host(error.with_side(Side::Destination), Side::Destination, at)
 }
 
 /// Opens a file to be read. A symbolic link is followed, as by any program that reads a file.

@@ -15,8 +15,8 @@ use haul_core::{
 use haul_engine::{Algorithm, Cancel, VerifyDifference, VerifyOptions};
 
 use haul_job::{
-    Ends, Observer, OpenedSource, PartReporter, Paths, each_source, missing_copy, not_found, open_sources,
-    source_place,
+    Ends, Observer, OpenedSource, PartReporter, Paths, at_destination, each_source, missing_copy, not_found,
+    open_sources, source_place,
 };
 
 use super::output::verify_settings;
@@ -119,7 +119,8 @@ impl Verify {
             let destination = open(dirlinks_of(self.keeps_dirlinks))?;
             let behind_links = self.keeps_dirlinks.then(|| open(DirLinks::Shown)).transpose()?;
             let may_be_missing = is_only && !matches!(self.destination, Location::Object(_));
-            if may_be_missing && destination.root()?.is_none() && is_dir(&*source.source)? {
+            let root = destination.root().map_err(|error| at_destination(error, &self.destination))?;
+            if may_be_missing && root.is_none() && is_dir(&*source.source)? {
                 return Err(missing_copy(&self.destination, &place));
             }
             let VerifySettings { scan, sink, trust, changes } = settings;
@@ -156,7 +157,8 @@ impl Verify {
         let place = source_place(&self.destination);
         let dirlinks = dirlinks_of(self.keeps_dirlinks);
         let destination = open_compared(&mut self.ends, &self.destination, &place, dirlinks)?;
-        let Some(root) = destination.root()? else {
+        let root = destination.root().map_err(|error| at_destination(error, &self.destination))?;
+        let Some(root) = root else {
             return Err(not_found(&self.destination, Side::Destination));
         };
         let one_file = (root.kind != EntryKind::Dir).then(|| self.destination.name().to_vec());

@@ -236,7 +236,7 @@ impl Summary {
             (totals.updated, format!("{would}updated (metadata only)")),
             (totals.removed, format!("{would}removed")),
             (totals.removed_at_source, format!("{would}removed at the source")),
-            (totals.left, "skipped by an option".to_owned()),
+            (totals.left, "skipped".to_owned()),
             (totals.excluded, "excluded".to_owned()),
         ] {
             if number > 0 {

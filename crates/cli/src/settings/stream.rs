@@ -9,16 +9,46 @@ use haul_core::{Compress, Location, Result};
 use super::errors::usage;
 use crate::args::{AddressArgs, GetArgs, GivenArgs, PutArgs};
 
-/// Refuses `put FILE DST`, with which other tools upload FILE: here both are destinations, and FILE would be replaced.
+/// Refuses `put FILE DST`, with which other tools upload FILE, and `put DST PROGRAM FILE` without `--`: here all of them
+/// are destinations, and FILE would be replaced.
 fn refuse_upload(args: &PutArgs, places: &[Location]) -> Result<()> {
-    let [Location::Local(first), second, ..] = places else { return Ok(()) };
-    let is_file = Path::new(OsStr::from_bytes(first)).is_file();
-    if !is_file || !args.command.is_empty() || args.fifo.fifo_dir.is_some() {
+    if places.len() < 2 || !args.command.is_empty() || args.fifo.fifo_dir.is_some() {
         return Ok(());
     }
-    let hint = format!("to copy it: haul copy {} {second}; to replace it, name it last", places[0]);
-    let cause = "it exists, and `haul put` would replace it by the standard input";
-    Err(usage("put", cause).on(places[0].to_string()).with_hint(hint))
+    for (number, place) in places.iter().enumerate() {
+        let Location::Local(path) = place else { continue };
+        let path = Path::new(OsStr::from_bytes(path));
+        // `./name` has two components.
+        let is_bare = path.components().count() == 1;
+        if number > 0 && is_bare && is_program(path) {
+            let (before, after) = places.split_at(number);
+            let words =
+                |places: &[Location]| places.iter().map(|place| format!(" {place}")).collect::<String>();
+            let hint = format!(
+                "write `--` before a program: haul put{} --{}; for a file of this name write ./{place}",
+                words(before),
+                words(after)
+            );
+            return Err(usage("put", "it is the name of a program").on(place.to_string()).with_hint(hint));
+        }
+        if path.is_file() && (number == 0 || is_bare) {
+            let other = &places[usize::from(number == 0)];
+            let way = if is_bare { format!("name it last, as ./{place}") } else { "name it last".to_owned() };
+            let hint = format!("to copy it: haul copy {place} {other}; to replace it, {way}");
+            let cause = "it exists, and `haul put` would replace it by the standard input";
+            return Err(usage("put", cause).on(place.to_string()).with_hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the search path has a program of this name.
+fn is_program(name: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let may_run =
+        |path: &Path| path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0);
+    let dirs = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&dirs).any(|dir| may_run(&dir.join(name)))
 }
 
 /// Refuses options of `put` that its destinations do not take.

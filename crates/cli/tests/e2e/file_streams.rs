@@ -412,7 +412,7 @@ fn requests_that_cannot_be_meant_are_refused_in_one_line() {
     let [file, directory, missing] =
         ["file", "directory", "missing/file"].map(|name| scene.join(name).display().to_string());
     let slash = format!("{directory}/");
-    let cases: [(&[&str], i32, &str); 23] = [
+    let cases: [(&[&str], i32, &str); 25] = [
         (&["put", &directory], 2, "it is a directory"),
         (&["put", &slash], 2, "the name of the file is missing"),
         (&["put", &missing], 1, "does not exist"),
@@ -429,6 +429,8 @@ fn requests_that_cannot_be_meant_are_refused_in_one_line() {
         (&["put", &file, &file], 2, "given twice"),
         (&["put", &file, "s3://b/k"], 2, "to copy it: haul copy"),
         (&["put", &file, "db2:/x"], 2, "name it last"),
+        (&["put", "s3://b/k", "cat", "x"], 2, "haul put s3://b/k -- cat x"),
+        (&["put", "s3://b/k", "Cargo.toml"], 2, "as ./Cargo.toml"),
         (&["get", "--raw", &file], 2, "it is for object stores"),
         (&["get", &directory], 2, "haul copy"),
         (&["get", &missing], 1, "No such file"),

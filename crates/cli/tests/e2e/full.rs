@@ -66,7 +66,7 @@ fn unfinished_files_of_other_runs_are_told_and_useless_ones_do_not_stay() {
         let dir = copy.display();
         assert!(run.err().contains(&format!("failed to write `{host}{dir}/big`")), "{run}");
         let expected = format!("hold 3.00 MiB there, hidden as `{dir}/.haul-*`");
-        assert!(hint(&run).contains(" free there; ") && hint(&run).contains(&expected), "{run}");
+        assert!(hint(&run).contains(" free there") && hint(&run).contains(&expected), "{run}");
         // Files of this run stay if the next one can resume them: with slices in a journal.
         let mut staged = staged(&copy);
         let there = staged.len();

@@ -242,6 +242,18 @@ fn missing_rights_at_the_destination_are_one_line() {
         let run = scene.as_nobody().in_dir(scene.path()).args(words.split(' ')).finish().expect_code(1);
         assert_eq!(said(&scene, &run), format!("haul: failed to {subject} {refused}"), "{name}: {run}");
     }
+    // A directory that this user may not search.
+    tool(Command::new("install").args(["-d", "-m", "700"]).arg(scene.join("closed")));
+    for words in
+        ["copy src/ closed/x/", "sync src/ closed/x/", "sync -n src/ closed/x/", "verify src/ closed/x/"]
+    {
+        let run = scene.as_nobody().in_dir(scene.path()).args(words.split(' ')).finish().expect_code(1);
+        assert_eq!(
+            said(&scene, &run),
+            format!("haul: failed to look at `closed/x` {refused}"),
+            "{words}: {run}"
+        );
+    }
     // Writable parts are written, although another part is not writable.
     tool(Command::new("chmod").arg("a+w").arg(scene.join("mixed/dir")));
     let source = scene.tree("part");

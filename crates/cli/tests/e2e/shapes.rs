@@ -347,6 +347,8 @@ fn the_first_of_several_sources_has_the_name() {
         );
         scene.assert_all_gone();
     }
+    let told = scene.haul("copy").args(&paths).arg(slash(&scene.join("told"))).finish().expect_success();
+    assert!(told.said().contains("names of several sources skipped on"), "{told}");
 }
 
 fn a_device_or_a_pipe_as_destination_is_never_replaced() {

@@ -56,11 +56,15 @@ impl FullDisk {
                     "the file system can hold no more files: no inodes are left, though {free} are free"
                 ));
             }
-            Some(free) => told.push(format!("{free} are free there")),
+            // This run removes its own ones before it ends.
+            Some(free) if self.staged.running > 0 => {
+                let held = bytes(self.staged.running);
+                told.push(format!(
+                    "{free} were free there, while unfinished files of running copies held {held}"
+                ));
+            }
+            Some(free) => told.push(format!("{free} were free there")),
             None => {}
-        }
-        if self.staged.running > 0 {
-            told.push(format!("unfinished files of this run hold {}", bytes(self.staged.running)));
         }
         if self.staged.ended > 0 {
             let dir = printable(if dir.is_empty() { b"." } else { dir });
@@ -89,12 +93,12 @@ mod tests {
         let hint = |disk: FullDisk, cause: &str| {
             disk.explain(full(cause), b"/dst").hint().map(str::to_owned).unwrap_or_default()
         };
-        assert_eq!(hint(disk, "No space left on device"), "3.00 MiB are free there");
+        assert_eq!(hint(disk, "No space left on device"), "3.00 MiB were free there");
         let none = FullDisk { has_no_inodes: true, ..disk };
         assert!(hint(none, "No space left on device").starts_with("the file system can hold no more files"));
         assert!(hint(disk, "Disk quota exceeded").starts_with("the quota is used up"));
         let running = FullDisk { staged: StagedBytes { ended: 0, running: 5 << 20 }, ..disk };
-        let expected = "3.00 MiB are free there; unfinished files of this run hold 5.00 MiB";
+        let expected = "3.00 MiB were free there, while unfinished files of running copies held 5.00 MiB";
         assert_eq!(hint(running, "No space left on device"), expected);
         let held = FullDisk { staged: StagedBytes { ended: 1536 << 10, running: 0 }, ..disk };
         assert!(hint(held, "x").contains("hold 1.50 MiB there, hidden as `/dst/.haul-*`"));

@@ -221,7 +221,9 @@ fn not_negotiated(login: &ShareLogin, error: &smb2::Error) -> Error {
     let error = match error {
         // An answer is the last word. Servers may also end the connection, as a broken network does.
         smb2::Error::Protocol { .. } | smb2::Error::InvalidData { .. } => refused(login, "reach", &cause),
-        smb2::Error::Timeout => return lost(login, "the host takes the connection and says nothing"),
+        smb2::Error::Timeout | smb2::Error::ServerUnresponsive { .. } => {
+            return lost(login, "the host takes the connection and says nothing");
+        }
         _ => lost(login, &cause),
     };
     error.with_hint(

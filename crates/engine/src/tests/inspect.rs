@@ -156,6 +156,16 @@ fn an_end_that_cannot_list_ends_verify() {
 }
 
 #[test]
+fn a_root_that_cannot_be_looked_at_ends_verify() {
+    let (first, second) = (source([file("", 1)]), source([file("", 1)]));
+    second.faults.plan(EndCall::Lookup, "", 1, &error(ErrorKind::PermissionDenied, Retry::Never));
+    let options = VerifyOptions::default();
+    let report = verify(&first, &second, options, &mut |_| (), &Events::default(), &Cancel::default());
+    let fatal = report.fatal.map(|error| error.kind());
+    assert_eq!((report.totals.failed, fatal), (0, Some(ErrorKind::PermissionDenied)));
+}
+
+#[test]
 fn a_manifest_is_compared_line_by_line() {
     let destination = source([file("a", 1), content(file("b", 1), 2), file("d", 1)]);
     destination.faults.plan(EndCall::Digest, "d", 1, &error(ErrorKind::Io, Retry::Never));

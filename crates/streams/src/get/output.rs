@@ -6,6 +6,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use haul_core::path::printable;
+use haul_core::text::bytes;
 use haul_core::{Digest, Error, ErrorKind, Result, Side};
 use rustix::fs::{FlockOperation, flock};
 
@@ -118,9 +120,22 @@ impl ContentOutput {
                 if error.kind() == ErrorKind::Corrupt {
                     self.discard();
                 }
-                Err(error)
+                Err(self.naming_rest(error))
             }
         }
+    }
+
+    /// The error of a full disk, with the file that fills it.
+    fn naming_rest(&self, error: Error) -> Error {
+        let Some(staged) = self.staged.as_ref().filter(|_| error.kind() == ErrorKind::NoSpace) else {
+            return error;
+        };
+        let held = self.file.metadata().map_or(0, |now| now.len());
+        let file = printable(staged.temporary.as_os_str().as_bytes());
+        error.with_hint(format!(
+            "the unfinished file {file} holds {}: the same command resumes it; if it will not run again, remove it",
+            bytes(held)
+        ))
     }
 
     /// Bytes that an earlier run left of the same object.

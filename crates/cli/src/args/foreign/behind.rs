@@ -21,6 +21,8 @@ pub(super) enum ValueShape {
     Options,
     /// `id_ed25519`, `.ssh/x`, `key`, `x.pem`; also the name of a file that is a private key.
     Key,
+    /// `ssh_config`, `.ssh/config`.
+    Config,
     /// Anything, if it stands before a source and a destination.
     Word,
     /// One of these, separated by commas, or a longer word that begins with one.
@@ -36,6 +38,7 @@ impl ValueShape {
             "ASSIGNMENT" => Self::Assignment,
             "OPTIONS" => Self::Options,
             "KEY" => Self::Key,
+            "CONFIG" => Self::Config,
             "WORD" => Self::Word,
             words => Self::Begins(words),
         }
@@ -67,6 +70,7 @@ impl ValueShape {
                     || name.contains("key")
                     || text.contains(".ssh/")
             }
+            Self::Config => text.contains("ssh") && text.contains("conf"),
             Self::Word => true,
             Self::Begins(words) => words.split(',').any(|word| text.starts_with(word)),
         }

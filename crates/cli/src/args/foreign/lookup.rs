@@ -73,12 +73,13 @@ pub(super) fn with_word(command: &str, name: &str, value: &str) -> Option<String
     behind(command, name, value, |shape| shape == ValueShape::Word)
 }
 
-/// The same for the name of a private key, whatever it looks like.
-pub(super) fn with_key(command: &str, name: &str, value: &str) -> Option<String> {
-    behind(command, name, value, |shape| shape == ValueShape::Key)
-}
-
-fn behind(command: &str, name: &str, value: &str, fits: impl Fn(ValueShape) -> bool) -> Option<String> {
+/// The same for a value of a shape that `fits`.
+pub(super) fn behind(
+    command: &str,
+    name: &str,
+    value: &str,
+    fits: impl Fn(ValueShape) -> bool,
+) -> Option<String> {
     let own = canonical(command);
     let mut rows = BEHIND.iter().filter(|row| row.name == name && row.at.contains(&own));
     let row = rows.find(|row| fits(row.shape))?;

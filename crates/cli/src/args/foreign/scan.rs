@@ -8,7 +8,8 @@ use std::path::Path;
 use clap::{Arg, Command};
 use haul_core::Location;
 
-use super::lookup::{PLAIN_WORDS, canonical, option_advice, with_key, with_value, with_word};
+use super::behind::ValueShape;
+use super::lookup::{PLAIN_WORDS, behind, canonical, option_advice, with_value, with_word};
 use super::word::{WordVerdict, words};
 
 /// A word of the command line that is no option.
@@ -37,10 +38,10 @@ pub(crate) fn misplaced(command: &Command, words: &[OsString]) -> Option<String>
         let line = with_value(typed, after, text).or_else(more)?;
         Some(format!("{line} (no file here is named {text})"))
     });
-    let key = || sources.iter().find_map(|word| key_of_ssh(typed, word));
+    let file = || sources.iter().find_map(|word| file_of_ssh(typed, word));
     // robocopy ignores case. With a source that is missing, nobody means a new directory of that name.
     let any_case = sources.iter().any(|word| is_missing(word.text));
-    value.or_else(key).or_else(|| {
+    value.or_else(file).or_else(|| {
         let switches = || found.iter().filter_map(|word| switch(typed, word.text, any_case));
         let ends = found.len() - switches().count();
         // A single letter may name a new destination; a longer name in capitals hardly does.
@@ -64,20 +65,37 @@ fn flat_list(command: &str, words: &[OsString]) -> Option<String> {
     })
 }
 
-/// The error for a private key behind `-i`, as with scp: nobody means to copy it to another host.
-fn key_of_ssh(command: &str, word: &FoundWord<'_>) -> Option<String> {
+/// The error for a private key behind `-i` and a configuration behind `-F`, as with scp: nobody means to copy them to
+/// another host.
+fn file_of_ssh(command: &str, word: &FoundWord<'_>) -> Option<String> {
     let (name, text) = (word.after.as_deref()?, word.text.to_str()?);
-    let line = with_key(command, name, text)?;
-    is_private_key(Path::new(text)).then_some(line)
+    behind(command, name, text, |shape| match shape {
+        ValueShape::Key => is_private_key(&start_of(Path::new(text))),
+        ValueShape::Config => is_ssh_config(&start_of(Path::new(text))),
+        _ => false,
+    })
 }
 
-fn is_private_key(path: &Path) -> bool {
+/// The beginning of a file; nothing if it cannot be read.
+fn start_of(path: &Path) -> Vec<u8> {
     let mut start = Vec::new();
-    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
-    let mut read = || File::open(path)?.take(64).read_to_end(&mut start);
-    is_file && read().is_ok() && start.starts_with(b"-----BEGIN ") && {
-        start.split(|byte| *byte == b'\n').next().is_some_and(|line| line.ends_with(b"PRIVATE KEY-----"))
+    if path.metadata().is_ok_and(|metadata| metadata.is_file())
+        && let Ok(file) = File::open(path)
+    {
+        let _ = file.take(4096).read_to_end(&mut start);
     }
+    start
+}
+
+fn is_private_key(start: &[u8]) -> bool {
+    let first = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    first.starts_with(b"-----BEGIN ") && first.ends_with(b"PRIVATE KEY-----")
+}
+
+/// Whether a line begins with `Host`, see ssh_config(5).
+fn is_ssh_config(start: &[u8]) -> bool {
+    let mut lines = start.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_start);
+    lines.any(|line| line.get(..5).is_some_and(|word| word.eq_ignore_ascii_case(b"Host ")))
 }
 
 /// The text, if no file has this name.
