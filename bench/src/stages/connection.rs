@@ -10,14 +10,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use haul_transport::{ConnectionKeys, FrameReader, FrameWriter, KeyPair, Liveness, Streams};
 
-use super::work::{Done, cpu_time, repeat};
+use super::work::{WorkTime, cpu_time, repeat};
 use crate::stop::Stop;
 
 /// How long the handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Sends `content` again and again over one connection: the work of the sender and that of the receiver.
-pub(super) fn pass(content: &[u8], encrypted: bool, time: Duration, stop: &Stop) -> Result<[Done; 2]> {
+pub(super) fn pass(content: &[u8], encrypted: bool, time: Duration, stop: &Stop) -> Result<[WorkTime; 2]> {
     let (near, far) = connect(encrypted)?;
     thread::scope(|scope| {
         let receiver = scope.spawn(move || receive(far, content.len()));
@@ -27,14 +27,14 @@ pub(super) fn pass(content: &[u8], encrypted: bool, time: Duration, stop: &Stop)
     })
 }
 
-fn send(to: Streams, content: &[u8], time: Duration, stop: &Stop) -> Result<Done> {
+fn send(to: Streams, content: &[u8], time: Duration, stop: &Stop) -> Result<WorkTime> {
     let mut writer = FrameWriter::new(to.to, Arc::new(Liveness::default()));
     let sent = repeat(time, stop, || Ok(writer.write(&[], content).map(|()| content.len())?));
     writer.close();
     sent
 }
 
-fn receive(from: Streams, len: usize) -> Result<Done> {
+fn receive(from: Streams, len: usize) -> Result<WorkTime> {
     let mut reader = FrameReader::new(from.from, Arc::new(Liveness::default()));
     let mut content = vec![0; len];
     let (mut bytes, begun) = (0, cpu_time());
@@ -42,7 +42,7 @@ fn receive(from: Streams, len: usize) -> Result<Done> {
         let filled = reader.fill(&mut content)?;
         bytes += filled as u64;
         if filled < len {
-            return Ok(Done { bytes, cpu: cpu_time().saturating_sub(begun) });
+            return Ok(WorkTime { bytes, cpu: cpu_time().saturating_sub(begun) });
         }
     }
 }

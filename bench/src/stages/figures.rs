@@ -13,7 +13,7 @@ use haul_core::{Method, SLICE_LEN};
 use haul_testkit::content;
 
 use super::connection::pass;
-use super::work::{Done, in_threads, repeat};
+use super::work::{WorkTime, in_threads, repeat};
 use crate::stop::Stop;
 
 /// Bytes of a file that is written and read.
@@ -28,7 +28,7 @@ const PAGE: u64 = 16 << 10;
 
 /// A stage: nanoseconds of one core for a byte.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stage {
+pub(super) struct StageCost {
     pub(super) name: &'static str,
     /// One thread.
     pub(super) alone: f64,
@@ -38,7 +38,7 @@ pub(super) struct Stage {
 
 /// The figures of all stages.
 pub(super) struct StageFigures {
-    pub(super) stages: Vec<Stage>,
+    pub(super) stages: Vec<StageCost>,
     /// Bytes per second that the disk takes.
     pub(super) disk: f64,
 }
@@ -53,11 +53,11 @@ impl StageFigures {
         stop: &Stop,
     ) -> Result<Self> {
         let bench = Bench { dir, time, stop, content: &pages() };
-        let both = |work: &dyn Fn(usize) -> Result<Vec<(&'static str, Done)>>| -> Result<Vec<Stage>> {
+        let both = |work: &dyn Fn(usize) -> Result<Vec<(&'static str, WorkTime)>>| -> Result<Vec<StageCost>> {
             let (alone, together) = (work(1)?, work(threads)?);
             let pairs = alone.into_iter().zip(together);
             Ok(pairs
-                .map(|((name, alone), (_, together))| Stage {
+                .map(|((name, alone), (_, together))| StageCost {
                     name,
                     alone: alone.per_byte(),
                     together: together.per_byte(),
@@ -87,7 +87,7 @@ impl StageFigures {
         let mut table = format!(
             "| stage | one thread, GB/s | {threads} threads, GB/s each | all, GB/s |\n|---|--:|--:|--:|\n"
         );
-        for Stage { name, alone, together } in &self.stages {
+        for StageCost { name, alone, together } in &self.stages {
             let all = threads as f64 / together;
             table.push_str(&format!("| {name} | {:.2} | {:.2} | {all:.2} |\n", 1.0 / alone, 1.0 / together));
         }
@@ -97,7 +97,7 @@ impl StageFigures {
     }
 }
 
-/// What all measurements need.
+/// The settings of all measurements.
 struct Bench<'a> {
     dir: &'a Path,
     time: Duration,
@@ -107,7 +107,7 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// Reading and writing of files in memory.
-    fn files(&self, threads: usize) -> Result<Vec<(&'static str, Done)>> {
+    fn files(&self, threads: usize) -> Result<Vec<(&'static str, WorkTime)>> {
         let written = in_threads(threads, |_| {
             let file = scratch_file(self.dir)?;
             let mut pieces = self.content.chunks(WRITE).cycle();
@@ -132,7 +132,7 @@ impl Bench<'_> {
         Ok(vec![("read", read), ("write", written)])
     }
 
-    fn hash(&self, threads: usize) -> Result<Done> {
+    fn hash(&self, threads: usize) -> Result<WorkTime> {
         in_threads(threads, |_| {
             self.repeat(|| {
                 let mut hasher = SliceHasher::new(u64::MAX, 0);
@@ -144,8 +144,8 @@ impl Bench<'_> {
     }
 
     /// Sending and receiving over as many connections.
-    fn connections(&self, threads: usize, encrypted: bool) -> Result<Vec<(&'static str, Done)>> {
-        let received = std::sync::Mutex::new(Done::default());
+    fn connections(&self, threads: usize, encrypted: bool) -> Result<Vec<(&'static str, WorkTime)>> {
+        let received = std::sync::Mutex::new(WorkTime::default());
         let sent = in_threads(threads, |_| {
             let [sent, came] = pass(self.content, encrypted, self.time, self.stop)?;
             let mut received = received.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -165,7 +165,7 @@ impl Bench<'_> {
         threads: usize,
         method: Method,
         [pack, unpack]: [&'static str; 2],
-    ) -> Result<Vec<(&'static str, Done)>> {
+    ) -> Result<Vec<(&'static str, WorkTime)>> {
         let plain = &self.content[..FRAME_LEN.min(self.content.len())];
         let packed = in_threads(threads, |_| {
             let (mut framer, mut frame) = (Framer::new(method), Vec::new());
@@ -183,7 +183,7 @@ impl Bench<'_> {
         Ok(vec![(pack, packed), (unpack, unpacked)])
     }
 
-    fn repeat(&self, step: impl FnMut() -> Result<usize>) -> Result<Done> {
+    fn repeat(&self, step: impl FnMut() -> Result<usize>) -> Result<WorkTime> {
         repeat(self.time, self.stop, step)
     }
 }

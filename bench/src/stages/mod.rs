@@ -1,4 +1,4 @@
-//! Measures each stage of a copy alone, with haul's own code, and says what they give with more cores and faster links.
+//! Measures each stage of a copy alone, with haul's own code, and predicts the rate with more cores and faster links.
 
 mod connection;
 mod figures;

@@ -8,7 +8,7 @@
 //!   So memory must grow with the cores: each byte is copied or read about ten times at each end.
 //! * One thread of the destination receives, opens, hashes and writes the content of a connection. There are as many
 //!   connections as cores, 4 at least and 32 at most.
-//! * The disks take and give what the cores can, many files are in transfer, and the network card spreads its
+//! * The disks take and give as much as the cores can, many files are in transfer, and the network card spreads its
 //!   interrupts over the cores.
 
 use anyhow::{Context, Result};
@@ -25,7 +25,7 @@ const LINKS: [f64; 3] = [10.0, 25.0, 100.0];
 const CASE: &str = "lan";
 const TOOL: &str = "haul --compress none";
 
-/// What a byte costs at each end, in nanoseconds of one core.
+/// The cost of a byte at each end, in nanoseconds of one core.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CoreModel {
     pub(super) source: f64,

@@ -10,12 +10,12 @@ use crate::stop::Stop;
 
 /// Bytes that passed, and the CPU time of the threads that did the work.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Done {
+pub(super) struct WorkTime {
     pub(super) bytes: u64,
     pub(super) cpu: Duration,
 }
 
-impl Done {
+impl WorkTime {
     /// Nanoseconds of one core for a byte.
     pub(super) fn per_byte(self) -> f64 {
         self.cpu.as_secs_f64() * 1e9 / self.bytes.max(1) as f64
@@ -34,9 +34,13 @@ pub(super) fn cpu_time() -> Duration {
 }
 
 /// Repeats `step`, which returns the bytes that passed, until this thread has worked for `time`.
-pub(super) fn repeat(time: Duration, stop: &Stop, mut step: impl FnMut() -> Result<usize>) -> Result<Done> {
+pub(super) fn repeat(
+    time: Duration,
+    stop: &Stop,
+    mut step: impl FnMut() -> Result<usize>,
+) -> Result<WorkTime> {
     let begun = cpu_time();
-    let mut done = Done::default();
+    let mut done = WorkTime::default();
     while done.cpu < time {
         ensure!(!stop.is_set(), "interrupted");
         done.bytes += step()? as u64;
@@ -46,12 +50,15 @@ pub(super) fn repeat(time: Duration, stop: &Stop, mut step: impl FnMut() -> Resu
 }
 
 /// Does the same in several threads at once. Returns the sum.
-pub(super) fn in_threads(threads: usize, work: impl Fn(usize) -> Result<Done> + Sync) -> Result<Done> {
+pub(super) fn in_threads(
+    threads: usize,
+    work: impl Fn(usize) -> Result<WorkTime> + Sync,
+) -> Result<WorkTime> {
     let work = &work;
     thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|number| scope.spawn(move || work(number))).collect();
         let mut ended =
             running.into_iter().map(|one| one.join().map_err(|_| anyhow!("a thread ended early"))?);
-        ended.try_fold(Done::default(), |sum, done| Ok(sum.and(done?)))
+        ended.try_fold(WorkTime::default(), |sum, done| Ok(sum.and(done?)))
     })
 }
