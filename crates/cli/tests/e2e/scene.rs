@@ -12,8 +12,8 @@ use haul_testkit::{CommandRun, FaultPlan, Finished, Scratch, Sshd, SshdOptions, 
 use serde_json::Value;
 use std::os::unix::ffi::OsStrExt;
 
-/// The program under test: that of this build, or the one that `HAUL_BIN` named when the tests were compiled.
-pub(crate) const HAUL: &str = match option_env!("HAUL_BIN") {
+/// The program under test: that of this build, or the one that `E2E_HAUL` named when the tests were compiled.
+pub(crate) const HAUL: &str = match option_env!("E2E_HAUL") {
     Some(program) => program,
     None => env!("CARGO_BIN_EXE_haul"),
 };
