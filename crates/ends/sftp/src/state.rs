@@ -204,9 +204,14 @@ impl SftpSink {
         let of_entry = path.parent().map(|parent| shown(&self.tree.remote(&parent)).to_vec());
         let mut dirs: Vec<_> = [of_entry, Some(root), above].into_iter().flatten().collect();
         dirs.dedup();
-        let nothing = StagedBytes::default();
+        let mut running = 0;
         let mut all = dirs.iter().map(|dir| (dir.clone(), self.staged_in(conn, dir)));
-        all.find(|(_, staged)| *staged != nothing).unwrap_or_default()
+        let is_told = |(_, staged): &(Vec<u8>, StagedBytes)| {
+            running = running.max(staged.running);
+            staged.ended > 0
+        };
+        let (dir, staged) = all.find(is_told).unwrap_or_default();
+        (dir, StagedBytes { running, ..staged })
     }
 
     /// The lengths of the staged files in a directory.

@@ -62,13 +62,14 @@ fn look(root: &Root, path: &RelPath) -> (Vec<u8>, FullDisk) {
     let has_no_inodes = there.f_files > 0 && there.f_favail == 0;
     let free = Some(there.f_bavail.saturating_mul(there.f_frsize));
     let mut found = (shown, staged(&first, "."));
-    let nothing = StagedBytes::default();
-    if let (true, Some((dir, shown))) = (found.1 == nothing, in_root) {
+    let running = found.1.running;
+    if let (0, Some((dir, shown))) = (found.1.ended, in_root) {
         found = (shown.clone(), staged(&dir, "."));
-        if found.1 == nothing && !root.is_confined() {
+        if found.1.ended == 0 && !root.is_confined() {
             found = (above(&shown), staged(&dir, ".."));
         }
     }
+    found.1.running = found.1.running.max(running);
     (found.0, FullDisk { free, has_no_inodes, staged: found.1 })
 }
 
