@@ -55,7 +55,7 @@ impl TrustFilter {
 
     /// Notes an entry that is not copied, as another source has the name.
     pub(crate) fn note_overlap(&self, entry: &Entry) {
-        self.note("names of several sources", "the entry of the first source was copied", entry);
+        self.note("names of several sources", "the entry of another source counts", entry);
     }
 
     /// The entry without untrusted attributes. `None` if the entry itself is rejected.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use haul_core::text::without_errno;
 use haul_core::{
-    DirLinks, EntryKind, Error, ErrorKind, Links, Location, Place, Report, Result, Side, SinkOptions, Source,
-    Totals,
+    DirLinks, Entry, EntryKind, Error, ErrorKind, Links, Location, Place, Report, Result, Side, SinkOptions,
+    Source, Totals,
 };
 use haul_engine::{Algorithm, Cancel, VerifyDifference, VerifyOptions};
 
@@ -119,8 +119,8 @@ impl Verify {
             let destination = open(dirlinks_of(self.keeps_dirlinks))?;
             let behind_links = self.keeps_dirlinks.then(|| open(DirLinks::Shown)).transpose()?;
             let may_be_missing = is_only && !matches!(self.destination, Location::Object(_));
-            let root = destination.root().map_err(|error| at_destination(error, &self.destination))?;
-            if may_be_missing && root.is_none() && is_dir(&*source.source)? {
+            let is_missing = may_be_missing && root_at(&*destination, &self.destination)?.is_none();
+            if is_missing && is_dir(&*source.source)? {
                 return Err(missing_copy(&self.destination, &place));
             }
             let VerifySettings { scan, sink, trust, changes } = settings;
@@ -157,8 +157,7 @@ impl Verify {
         let place = source_place(&self.destination);
         let dirlinks = dirlinks_of(self.keeps_dirlinks);
         let destination = open_compared(&mut self.ends, &self.destination, &place, dirlinks)?;
-        let root = destination.root().map_err(|error| at_destination(error, &self.destination))?;
-        let Some(root) = root else {
+        let Some(root) = root_at(&*destination, &self.destination)? else {
             return Err(not_found(&self.destination, Side::Destination));
         };
         let one_file = (root.kind != EntryKind::Dir).then(|| self.destination.name().to_vec());
@@ -200,6 +199,11 @@ fn open_compared(
     dirlinks: DirLinks,
 ) -> Result<Arc<dyn Source>> {
     ends.compared_source(at, place, dirlinks).map_err(|error| error.with_side(Side::Destination))
+}
+
+/// The root of the destination.
+fn root_at(destination: &dyn Source, at: &Location) -> Result<Option<Entry>> {
+    destination.root().map_err(|error| at_destination(error, at))
 }
 
 fn dirlinks_of(keeps_dirlinks: bool) -> DirLinks {

@@ -195,7 +195,8 @@ impl SftpSink {
         self.tree.error(operation, &entry.path, fault)
     }
 
-    /// The first directory with staged files, and their length: that of an entry, the root, and that above.
+    /// The first directory with staged files of ended runs, and the lengths of staged files: that of an entry, the root, and
+    /// that above.
     fn staged_around(&self, conn: &Conn, path: &RelPath) -> (Vec<u8>, StagedBytes) {
         let root = RelPath::root();
         let root = shown(&self.tree.remote(&root)).to_vec();

@@ -46,8 +46,8 @@ impl LocalSink {
     }
 }
 
-/// The disk of the entry at `path`, and the directory with staged files: the first one of that of the entry, the root,
-/// and that above the root.
+/// The disk of the entry at `path`, and the directory with staged files of ended runs: the first one of that of the
+/// entry, the root, and that above the root.
 fn look(root: &Root, path: &RelPath) -> (Vec<u8>, FullDisk) {
     let everything = RelPath::root();
     let inside = |path: &RelPath| Some((root.dir(path, false).ok()?, root.shown(path)));
