@@ -250,6 +250,14 @@ pub(crate) static CASES: &[BenchCase] = &[
         ..PUSH
     },
     BenchCase {
+        name: "lan-disk",
+        about: "the same from a disk to a disk",
+        link: gbit(40, 0),
+        store: TreePlace::Disk,
+        timeout: minutes(5),
+        ..PUSH
+    },
+    BenchCase {
         name: "local",
         about: "one file of 1 GB and 12,200 small ones on one disk",
         data: &MIXED,

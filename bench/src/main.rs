@@ -124,6 +124,9 @@ struct RunArgs {
     /// Small data and short delays: shows that everything works.
     #[arg(long)]
     quick: bool,
+    /// Copy the data of another case, such as text100m.
+    #[arg(long, value_name = "CASE")]
+    data: Option<String>,
     /// Directory of the data in memory [default: /dev/shm/haul-bench, or /var/tmp/haul-bench].
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -322,12 +325,14 @@ fn run_cases(args: &RunArgs) -> Result<ExitCode> {
 
 fn settings(args: &RunArgs, cases: &[&BenchCase]) -> Result<BenchSettings> {
     let haul = find_haul(args.haul.as_deref())?;
+    let data = args.data.as_deref().map(case_named).transpose()?;
     Ok(BenchSettings {
         rounds: args.rounds.unwrap_or(if args.quick { 1 } else { 3 }),
         quick: args.quick,
+        data,
         dir: match &args.dir {
             Some(dir) => absolute(dir)?,
-            None => memory_dir(cases, args.quick),
+            None => memory_dir(cases, data, args.quick),
         },
         disk_dir: absolute(&args.disk_dir)?,
         haul,
@@ -344,12 +349,11 @@ fn chosen_cases(names: &[String]) -> Result<Vec<&'static BenchCase>> {
     if names.iter().any(|name| name == "all") {
         return Ok(CASES.iter().collect());
     }
-    names
-        .iter()
-        .map(|name| {
-            BenchCase::named(name).with_context(|| format!("no case is named {name}; see `haul-bench list`"))
-        })
-        .collect()
+    names.iter().map(|name| case_named(name)).collect()
+}
+
+fn case_named(name: &str) -> Result<&'static BenchCase> {
+    BenchCase::named(name).with_context(|| format!("no case is named {name}; see `haul-bench list`"))
 }
 
 fn need_root() -> Result<()> {
@@ -386,11 +390,11 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 }
 
 /// A directory in memory if the data fits, else on disk.
-fn memory_dir(cases: &[&BenchCase], quick: bool) -> PathBuf {
+fn memory_dir(cases: &[&BenchCase], other: Option<&BenchCase>, quick: bool) -> PathBuf {
     let mut sets: Vec<(&str, u64)> = Vec::new();
     let mut copies = 0;
     for case in cases.iter().filter(|case| case.store == TreePlace::Memory) {
-        let data = case.data(quick);
+        let data = other.unwrap_or(case).data(quick);
         if !sets.iter().any(|(name, _)| *name == data.name) {
             sets.push((data.name, data.footprint()));
         }

@@ -23,6 +23,7 @@ pub(crate) static TOOLS: &[Tool] = &[
     tool("haul --compress zstd:1", &[], ToolKeeps::Everything, Promise::Durable, |job| {
         haul(job, " --compress zstd:1")
     }),
+    tool("haul --compress none --persist", &[], ToolKeeps::Everything, Promise::Durable, haul_logged_in),
     tool("haul sftp", &[], ToolKeeps::Everything, Promise::Durable, |job| haul_sftp(job, "")),
     tool("haul sftp --no-fsync", &[], ToolKeeps::Everything, Promise::Copied, |job| {
         haul_sftp(job, " --no-fsync")
@@ -119,6 +120,15 @@ fn haul(job: &BenchCopy, option: &str) -> Option<CopyCommands> {
     }
 }
 
+/// A copy after a run that has kept its login.
+fn haul_logged_in(job: &BenchCopy) -> Option<CopyCommands> {
+    let ssh = job.ssh?;
+    let copy = haul(job, " --compress none --persist=60")?;
+    let (haul, shell) = (job.haul, ssh.command());
+    let first = format!("{haul} ls --persist=60 root@{}:/ -e '{shell}' --remote-haul {haul}", ssh.host);
+    Some(CopyCommands { before: Some(first), ..copy })
+}
+
 /// A copy that deletes the entries that the source lacks.
 fn haul_sync(job: &BenchCopy) -> Option<CopyCommands> {
     if job.route != DataDirection::Local {
@@ -189,7 +199,7 @@ fn tar_nc(job: &BenchCopy, squeeze: &str, expand: &str) -> Option<CopyCommands> 
         ),
         DataDirection::Local => return None,
     };
-    Some(CopyCommands { near, listener: Some(listener) })
+    Some(CopyCommands { before: None, near, listener: Some(listener) })
 }
 
 fn mscp(job: &BenchCopy, connections: usize) -> Option<CopyCommands> {

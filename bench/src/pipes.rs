@@ -38,7 +38,7 @@ pub(crate) fn nc(job: &BenchCopy, squeeze: &str, expand: &str) -> Option<CopyCom
         ),
         DataDirection::Local => return None,
     };
-    Some(CopyCommands { near: here, listener: Some(listener) })
+    Some(CopyCommands { before: None, near: here, listener: Some(listener) })
 }
 
 /// Over one TCP connection in the clear, with buffers at its ends.
@@ -47,6 +47,7 @@ pub(crate) fn mbuffer(job: &BenchCopy) -> Option<CopyCommands> {
     let options = "mbuffer -q -m 64M -s 256k";
     match job.route {
         DataDirection::Push => Some(CopyCommands {
+            before: None,
             near: format!("{read} | {options} -O {}:{NC_PORT}", ssh.host),
             listener: Some(format!("{options} -I {NC_PORT} | ({write})")),
         }),

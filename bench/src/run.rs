@@ -28,6 +28,8 @@ pub(crate) struct BenchSettings {
     pub(crate) rounds: usize,
     /// Small data and short delays.
     pub(crate) quick: bool,
+    /// The case whose data all cases copy; none: their own.
+    pub(crate) data: Option<&'static BenchCase>,
     /// Where trees in memory are.
     pub(crate) dir: PathBuf,
     /// Where trees on disk are.
@@ -60,7 +62,7 @@ pub(crate) fn run_case(
     }
     let base = base_dir(case, settings);
     let spec = case.link(settings.quick);
-    let data = case.data(settings.quick);
+    let data = settings.data.unwrap_or(case).data(settings.quick);
     let tree = data.prepare(base, &settings.stop)?;
     // Dropped in reverse: processes, then the link with its namespaces, then the directory.
     let scratch = BenchScratch::new(base)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::link::{EmulatedLink, LinkTraffic};
 use crate::measure::{HostProcesses, ProcessWatch};
@@ -51,6 +51,10 @@ pub(crate) fn timed(stage: &RunStage, plan: &CopyCommands) -> Result<RunRecord> 
         }
         _ => None,
     };
+    if let Some(text) = &plan.before {
+        let place = place(stage.link.map(EmulatedLink::near), stage.near);
+        finish(&mut RunningCommand::shell(text, place)?, stage)?;
+    }
     let mut meters = Meters::start(stage);
     let start = Instant::now();
     let near = RunningCommand::shell(&plan.near, place(stage.link.map(EmulatedLink::near), stage.near))?;
@@ -72,6 +76,20 @@ pub(crate) fn timed(stage: &RunStage, plan: &CopyCommands) -> Result<RunRecord> 
         }
     };
     Ok(meters.finish(seconds, outcome))
+}
+
+/// Waits for a command that is not measured.
+fn finish(running: &mut RunningCommand, stage: &RunStage) -> Result<()> {
+    let start = Instant::now();
+    loop {
+        stage.stop.check()?;
+        ensure!(start.elapsed() < stage.timeout, "the command before the run does not end");
+        if let Some((_, status)) = running.wait_for(LOOK)? {
+            let said = fs::read_to_string(&stage.log).unwrap_or_default();
+            ensure!(status.success(), "the command before the run: {status}: {}", last_lines(&said));
+            return Ok(());
+        }
+    }
 }
 
 enum TimedEnd {

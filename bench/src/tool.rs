@@ -67,6 +67,8 @@ pub(crate) struct BenchCopy<'a> {
 /// Shell commands that make a copy.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CopyCommands {
+    /// A command of the user that is not measured.
+    pub(crate) before: Option<String>,
     /// The command of the user. The copy is complete when it has ended.
     pub(crate) near: String,
     /// The command that listens on the remote host at [`NC_PORT`].
@@ -108,5 +110,5 @@ impl Tool {
 
 /// A plan with a local command only.
 pub(crate) fn near(command: String) -> Option<CopyCommands> {
-    Some(CopyCommands { near: command, listener: None })
+    Some(CopyCommands { before: None, near: command, listener: None })
 }

@@ -5,6 +5,7 @@ pub(crate) const REMOTE: &[&str] = &[
     "haul",
     "haul --compress none",
     "haul --compress zstd:1",
+    "haul --compress none --persist",
     "haul sftp",
     "haul sftp --no-fsync",
     "rsync",
