@@ -1,6 +1,5 @@
 //! One connection: negotiated, logged in, and connected to the share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,7 @@ use smb2::msg::tree_connect::{ShareType, TreeConnectRequest, TreeConnectRequestF
 use smb2::pack::{ReadCursor, Unpack};
 use smb2::types::flags::{Capabilities, ShareFlags};
 use smb2::types::status::NtStatus;
-use smb2::types::{Command, Dialect, TreeId};
+use smb2::types::{Command, Dialect, FileId, TreeId};
 use smb2::{CompoundOp, Session};
 
 use super::greeting;
@@ -18,7 +17,6 @@ use super::kerberos;
 use super::login::ShareLogin;
 use super::login_errors::{lost, not_logged_in, refused};
 use super::reply::Replies;
-use super::runtime::runtime;
 use super::step::ChainStep;
 
 /// The usual port.
@@ -123,6 +121,11 @@ impl Conn {
         Ok(replies)
     }
 
+    /// Closes a handle. A connection that was lost has no handles.
+    pub(super) async fn close(&self, handle: FileId) {
+        let _closed = self.wire.execute_compound(&[ChainStep::close_of(handle).op(self.tree)]).await;
+    }
+
     /// A server may leave out the end of a chain after an error.
     async fn close_handles_that_stayed_open(&self, chain: &[ChainStep], replies: &Replies) {
         let closes = chain.len() > 1 && chain.last().is_some_and(|step| step.command == Command::Close);
@@ -134,16 +137,6 @@ impl Conn {
             let _closed = self.wire.execute_compound(&[close.op(self.tree)]).await;
         }
     }
-}
-
-/// Closes a handle without waiting.
-pub(super) fn close_later(conn: &Arc<Conn>, close: ChainStep) {
-    let conn = Arc::clone(conn);
-    // Without a runtime there is no connection.
-    let Ok(runtime) = runtime() else { return };
-    runtime.spawn(async move {
-        let _closed = conn.wire.execute_compound(&[close.op(conn.tree)]).await;
-    });
 }
 
 fn encrypt(login: &ShareLogin, wire: &mut Connection, session: &Session) -> Result<()> {

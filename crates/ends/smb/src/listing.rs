@@ -7,7 +7,7 @@ use std::sync::Arc;
 use haul_core::{RelPath, Result, Retry};
 use smb2::types::FileId;
 
-use super::conn::{Conn, close_later};
+use super::conn::Conn;
 use super::named::{DirectoryEntry, parse};
 use super::reply::{Fault, Replies};
 use super::step::{ChainStep, LIST, OpenedKind};
@@ -110,7 +110,7 @@ impl<'a> DirectoryListing<'a> {
     pub(super) fn close(&mut self) {
         self.ended = true;
         if let Some((conn, handle)) = self.open.take() {
-            close_later(&conn, ChainStep::close_of(handle));
+            self.tree.smb.server.close_later(conn, handle);
         }
     }
 }

@@ -38,6 +38,8 @@ async fn remove_one(tree: &Tree, path: &RelPath) -> Result<(), Fault> {
 /// Removes the entry at a path on the share. If it is a read-only file, clears that attribute and tries again: as
 /// on a file system of Unix, the mode of a file does not prevent its removal.
 pub(super) async fn remove_at(tree: &Tree, remote: &str) -> Result<(), Fault> {
+    // A directory that is still open in a listing stays until that is closed, and so does the one that holds it.
+    tree.smb.server.closed().await;
     let chain = [ChainStep::open(remote, OpenedKind::Any, DELETE), ChainStep::remove(), ChainStep::close()];
     match tree.run(&chain).await?.all_ok() {
         Err(fault) if fault.is_denied() && clear_readonly(tree, remote).await? => {

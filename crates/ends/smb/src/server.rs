@@ -12,7 +12,9 @@ use super::login_errors::lost;
 use super::reply::Replies;
 use super::runtime::runtime;
 use super::step::ChainStep;
+use smb2::types::FileId;
 use smb2::types::status::NtStatus;
+use tokio::sync::RwLock;
 
 /// The most connections unless the user gives another number. Each is a process at a Samba server.
 const CONNECTIONS: usize = 4;
@@ -20,6 +22,8 @@ const CONNECTIONS: usize = 4;
 const ENOUGH: usize = 8;
 /// How often a chain is sent before its connection is called lost for good.
 const REPEATS: u32 = 8;
+/// How long to wait for the answer when a handle is closed.
+const CLOSE: Duration = Duration::from_secs(5);
 /// How long to try to connect again.
 const RECONNECT: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -32,6 +36,8 @@ pub(super) struct ShareConns {
     note: Note,
     most: usize,
     state: Mutex<ShareState>,
+    /// Held for each handle that is being closed.
+    closing: Arc<RwLock<()>>,
     /// Held while a connection is opened in the place of one that was lost.
     opening: tokio::sync::Mutex<()>,
 }
@@ -52,8 +58,8 @@ struct ShareState {
 impl ShareConns {
     pub(super) fn new(login: ShareLogin, ops: Arc<Ops>, streams: u32, note: Note) -> Arc<Self> {
         let most = if streams == 0 { CONNECTIONS } else { streams as usize };
-        let (state, opening) = (Mutex::default(), tokio::sync::Mutex::default());
-        Arc::new(Self { login, ops, note, most, state, opening })
+        let (state, closing, opening) = (Mutex::default(), Arc::default(), tokio::sync::Mutex::default());
+        Arc::new(Self { login, ops, note, most, state, closing, opening })
     }
 
     /// The number of open connections.
@@ -106,6 +112,25 @@ impl ShareConns {
         };
         self.state.lock().conns.retain(|other| !Arc::ptr_eq(other, conn));
         Err(lost(&self.login, &why))
+    }
+
+    /// Closes a handle. Nobody waits for the answer of the server, except [`ShareConns::closed`].
+    pub(super) fn close_later(&self, conn: Arc<Conn>, handle: FileId) {
+        // Without a runtime there is no connection.
+        let Ok(runtime) = runtime() else { return };
+        let (begun, closing) = (Arc::clone(&self.closing).try_read_owned(), Arc::clone(&self.closing));
+        runtime.spawn(async move {
+            let _open = match begun {
+                Ok(open) => open,
+                Err(_) => closing.read_owned().await,
+            };
+            let _answered = tokio::time::timeout(CLOSE, conn.close(handle)).await;
+        });
+    }
+
+    /// Waits until the handles are closed that are being closed now.
+    pub(super) async fn closed(&self) {
+        drop(self.closing.write().await);
     }
 
     /// A connection with little work. Opens one if there is none, and begins to open another one if all have much to do.
