@@ -6,14 +6,19 @@ use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
+use haul_core::sink::ArrivingContent;
 use haul_core::{Buffer, BufferPool};
 use haul_transport::{FrameReader, FrameWriter, LinkError, Receive, Transmit};
-use haul_wire::{FrameError, FrameKind, Request, Welcome, check, decode_body, encode, encode_ping};
+use haul_wire::{
+    FrameError, FrameHeader, FrameKind, Request, Welcome, check, decode_body, encode, encode_ping,
+};
 
 use crate::reply::{OutMessage, Outbox, ReplyDuty};
 
 /// A Ping is sent after this long without a frame.
 const QUIET: Duration = Duration::from_secs(1);
+/// Bytes of content that a sink takes at a time: they stay in the cache of the CPU.
+const PIECE: usize = 128 * 1024;
 /// Small frames that wait are written together up to this many bytes.
 const TOGETHER: usize = 64 * 1024;
 
@@ -28,10 +33,58 @@ pub(crate) trait Handler: Send + Sync {
     }
 
     /// Carries out a request, or hands it to another thread. The connection is read on when this returns.
-    fn handle(&self, reply: ReplyDuty, request: Request, content: Buffer);
+    ///
+    /// # Errors
+    /// If the content does not arrive.
+    fn handle(
+        &self,
+        reply: ReplyDuty,
+        request: Request,
+        payload: RequestContent<'_>,
+    ) -> Result<(), LinkError>;
 
     /// The connection has ended. Called at least once.
     fn ended(&self);
+}
+
+/// The content of a request, which follows it on the connection.
+pub(crate) struct RequestContent<'a> {
+    reader: &'a mut FrameReader,
+    outbox: &'a Outbox,
+    pool: &'a BufferPool,
+    header: &'a FrameHeader,
+    /// Memory for a piece, for all requests of the connection.
+    piece: &'a mut Vec<u8>,
+    taken: usize,
+}
+
+impl RequestContent<'_> {
+    /// Collects the content, of which nothing was taken piece by piece.
+    pub(crate) fn collect(self) -> Result<Buffer, LinkError> {
+        if self.header.payload_len == 0 {
+            return Ok(Buffer::default());
+        }
+        // Waits while the sinks hold all memory: the connection is not read then, and the local end has to wait.
+        let mut content = self.pool.take();
+        let arrived = self.reader.payload(self.header, &mut content);
+        arrived.inspect_err(|_| self.outbox.end())?;
+        Ok(content)
+    }
+}
+
+impl ArrivingContent for RequestContent<'_> {
+    fn next(&mut self) -> haul_core::Result<&[u8]> {
+        let len = PIECE.min(self.header.payload_len as usize - self.taken);
+        self.piece.resize(PIECE.max(len), 0);
+        let piece = &mut self.piece[..len];
+        if let Err(error) = self.reader.content(piece) {
+            // The request is not answered: the local end repeats it over another connection.
+            self.outbox.end();
+            return Err(error.into_error());
+        }
+        self.taken += len;
+        Ok(piece)
+    }
 }
 
 /// The streams of a connection before its threads have them.
@@ -93,6 +146,7 @@ fn read_frames(
     pool: &BufferPool,
     reader: &mut FrameReader,
 ) -> Result<(), LinkError> {
+    let mut piece = Vec::new();
     loop {
         let (header, body) = reader.head()?;
         match header.kind {
@@ -107,13 +161,8 @@ fn read_frames(
         let payload_len = header.payload_len as usize;
         check::request(&request, payload_len)?;
         handler.check(&request)?;
-        let mut content = Buffer::default();
-        if payload_len > 0 {
-            // Waits while the sinks hold all memory: the connection is not read then, and the local end has to wait.
-            content = pool.take();
-            reader.payload(&header, &mut content)?;
-        }
-        handler.handle(ReplyDuty::new(outbox.clone(), header.id), request, content);
+        let payload = RequestContent { reader, outbox, pool, header: &header, piece: &mut piece, taken: 0 };
+        handler.handle(ReplyDuty::new(outbox.clone(), header.id), request, payload)?;
     }
 }
 

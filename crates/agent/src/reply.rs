@@ -111,7 +111,7 @@ impl ReplyDuty {
 
 impl Drop for ReplyDuty {
     fn drop(&mut self) {
-        if let Some(to) = self.to.take() {
+        if let Some(to) = self.to.take().filter(|to| !to.is_ended()) {
             let error = Error::new(ErrorKind::Io, Side::Local, "carry out a request", "the far haul failed");
             let response = Response::Failed(error);
             if let Ok(frame) = encode(FrameKind::Response, self.id, &response, 0) {

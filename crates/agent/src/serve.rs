@@ -1,13 +1,16 @@
 //! The effect of each request.
 
+use std::io;
 use std::sync::Arc;
 
 use haul_codec::Packed;
-use haul_core::{BatchData, Buffer, Error, ErrorKind, Result, Side, Sink, Source};
+use haul_core::{BatchData, Error, ErrorKind, Result, Side, Sink, Source, WriteDone};
 use haul_local::Nice;
+use haul_transport::LinkError;
 use haul_wire::{Request, Response, RootId};
 
 use crate::accept::connect_back;
+use crate::connection::RequestContent;
 use crate::reply::{OutgoingContent, ReplyDuty};
 use crate::said;
 use crate::scan::ServedScan;
@@ -21,22 +24,27 @@ pub(crate) fn serve(
     caller: &RequestingEnd,
     reply: ReplyDuty,
     request: Request,
-    content: Buffer,
+    payload: RequestContent<'_>,
+) -> std::result::Result<(), LinkError> {
+    // On this thread, so that the sink takes writes in their order, and a connection is read no faster than its sink
+    // takes them.
+    if let Request::Write { .. } = request {
+        return write(session, reply, request, payload);
+    }
+    // The content of a Swallow is dropped here, so that the connection is read as fast as it delivers.
+    drop(payload.collect()?);
+    serve_without_content(session, caller, reply, request);
+    Ok(())
+}
+
+fn serve_without_content(
+    session: &Arc<ServerSession>,
+    caller: &RequestingEnd,
+    reply: ReplyDuty,
+    request: Request,
 ) {
     match request {
-        // The content of a Swallow is dropped here, so that the connection is read as fast as it delivers.
         Request::Nothing | Request::Swallow => reply.send(&Response::Done),
-        // On this thread, so that the sink takes writes in their order, and a connection is read no faster than its
-        // sink takes them.
-        Request::Write { root, batch, mut slices, packing } => match session.sink(root) {
-            Some(sink) => {
-                let mut content = content;
-                session.packer.unpack(packing, &mut slices, &mut content);
-                let data = BatchData { batch, slices, content, at_hand: false };
-                sink.write(data, Box::new(move |outcomes| reply.send(&Response::Write(outcomes))));
-            }
-            None => reply.send(&Response::Gone),
-        },
         Request::HungOperation { root, timeout, known, held_by_iops } => {
             watch::watch(session, reply, root, timeout, known, held_by_iops);
         }
@@ -71,6 +79,33 @@ pub(crate) fn serve(
             session.workers.run(Box::new(move || work(&own, reply, slow)));
         }
     }
+}
+
+/// Passes content to a sink: as it arrives if the sink takes it so, else when all of it is there.
+fn write(
+    session: &ServerSession,
+    reply: ReplyDuty,
+    request: Request,
+    mut payload: RequestContent<'_>,
+) -> std::result::Result<(), LinkError> {
+    let Request::Write { root, batch, mut slices, packing } = request else { return Ok(()) };
+    let Some(sink) = session.sink(root) else {
+        drop(payload.collect()?);
+        reply.send(&Response::Gone);
+        return Ok(());
+    };
+    let mut done: WriteDone = Box::new(move |outcomes| reply.send(&Response::Write(outcomes)));
+    if packing.is_none() {
+        let taken = sink.write_arriving(&batch, &slices, &mut payload, done);
+        match taken.map_err(|error| io::Error::other(error.to_string()))? {
+            Some(back) => done = back,
+            None => return Ok(()),
+        }
+    }
+    let mut content = payload.collect()?;
+    session.packer.unpack(packing, &mut slices, &mut content);
+    sink.write(BatchData { batch, slices, content, at_hand: false }, done);
+    Ok(())
 }
 
 /// Carries out a request that may take its time.

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_codec::{LinkTime, Packer};
-use haul_core::{Buffer, BufferPool, Result, Sink, Source};
+use haul_core::{BufferPool, Result, Sink, Source};
 use haul_local::Nice;
-use haul_transport::{Streams, tcp};
+use haul_transport::{LinkError, Streams, tcp};
 use haul_wire::{FrameError, Hello, Request, RootId, ScanId, SessionId, Welcome};
 
-use crate::connection::{self, Handler};
+use crate::connection::{self, Handler, RequestContent};
 use crate::direct::DirectParameters;
 use crate::ends::OpenEnds;
 use crate::grants::{Grant, ThirdParties};
@@ -50,7 +50,13 @@ pub(crate) enum RequestingEnd {
 }
 
 /// Carries out one request of a session.
-pub(crate) type Serve = fn(&Arc<ServerSession>, &RequestingEnd, ReplyDuty, Request, Buffer);
+pub(crate) type Serve = fn(
+    &Arc<ServerSession>,
+    &RequestingEnd,
+    ReplyDuty,
+    Request,
+    RequestContent<'_>,
+) -> std::result::Result<(), LinkError>;
 
 /// A session at the remote end.
 pub(crate) struct ServerSession {
@@ -109,8 +115,13 @@ impl Handler for SessionHandler {
         }
     }
 
-    fn handle(&self, reply: ReplyDuty, request: Request, content: Buffer) {
-        (self.session.serve)(&self.session, &self.caller, reply, request, content);
+    fn handle(
+        &self,
+        reply: ReplyDuty,
+        request: Request,
+        payload: RequestContent<'_>,
+    ) -> std::result::Result<(), LinkError> {
+        (self.session.serve)(&self.session, &self.caller, reply, request, payload)
     }
 
     fn ended(&self) {

@@ -18,7 +18,7 @@ use crate::page_checks::PageReport;
 use crate::path::RelPath;
 use crate::program::Said;
 use crate::report::{HungOperation, MetaNote};
-use crate::slice::{Batch, BatchData};
+use crate::slice::{Batch, BatchData, SliceData};
 
 /// An entry of the source, offered before its content is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +88,15 @@ pub enum Outcome {
 /// Called exactly once for each write, from any thread, with one outcome for each slice, in order.
 pub type WriteDone = Box<dyn FnOnce(Vec<Result<Outcome>>) + Send>;
 
+/// Content that is still arriving over a connection.
+pub trait ArrivingContent {
+    /// The next bytes, in order; none at the end.
+    ///
+    /// # Errors
+    /// If the connection is lost.
+    fn next(&mut self) -> Result<&[u8]>;
+}
+
 /// The results that a sink reports at the end of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct FinishReport {
@@ -123,6 +132,22 @@ pub trait Sink: Send + Sync {
     /// interrupted run. If the staged slice proves to have the content, it counts as written, else the answer is
     /// [`crate::ErrorKind::Corrupt`] and the slice is written with its content.
     fn write(&self, data: BatchData, done: WriteDone);
+
+    /// As [`Sink::write`], for content that is still arriving: the sink stages it piece by piece and verifies it at the
+    /// end. Content that does not verify does not count, and is staged anew when it is sent again. If the sink does not
+    /// do that for this batch, it takes no content and returns `done`, and the caller collects the content and writes it.
+    ///
+    /// # Errors
+    /// If the content does not arrive. `done` is not called then.
+    fn write_arriving(
+        &self,
+        _batch: &Arc<Batch>,
+        _slices: &[Result<SliceData>],
+        _content: &mut dyn ArrivingContent,
+        done: WriteDone,
+    ) -> Result<Option<WriteDone>> {
+        Ok(Some(done))
+    }
 
     /// With [`SinkCaps::fetches`]: as [`Sink::write`], but the sink fetches the content from the source itself, so that
     /// it does not pass through this process. If it cannot do that now, it returns `done`, and the caller reads and

@@ -10,6 +10,12 @@ use crate::slice::Slice;
 pub struct SliceParts(HashMap<u32, [Option<ChainingValue>; PARTS as usize]>);
 
 impl SliceParts {
+    /// Whether some parts of the slice are there.
+    #[must_use]
+    pub fn has_some(&self, index: u32) -> bool {
+        self.0.contains_key(&index)
+    }
+
     /// The proof of a slice of a file of `len` bytes, by that of the slice or of its last missing part; `None` while
     /// parts are missing.
     pub fn whole(&mut self, slice: Slice, len: u64, value: ChainingValue) -> Option<ChainingValue> {

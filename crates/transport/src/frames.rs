@@ -157,7 +157,14 @@ impl FrameReader {
     pub fn payload(&mut self, header: &FrameHeader, into: &mut Buffer) -> Result<(), LinkError> {
         into.truncate(0);
         // A payload fits into a buffer of a pool; a buffer without memory is a programming error.
-        let mut room = into.grow(header.payload_len as usize).ok_or(FrameError::Length)?;
+        self.content(into.grow(header.payload_len as usize).ok_or(FrameError::Length)?)
+    }
+
+    /// Reads the next part of a payload.
+    ///
+    /// # Errors
+    /// If it does not come.
+    pub fn content(&mut self, mut room: &mut [u8]) -> Result<(), LinkError> {
         while !room.is_empty() {
             // While it waits it does not listen: silence is its own.
             let step = pace(self.limit.as_deref(), room.len(), &self.liveness)?;

@@ -12,12 +12,13 @@ use std::thread;
 use std::time::Duration;
 
 use haul_core::filter::RulesAbove;
+use haul_core::sink::ArrivingContent;
 use haul_core::source::ScanVisit;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
     Answer, Batch, BatchData, Digest, Entry, Error, FinishReport, HardLink, HungOperation, Offer, Outcome,
-    PageHashes, PageReport, RelPath, Result, Said, ScanOptions, Sha256, Side, Sink, SinkCaps, Source,
-    SourceCaps, Traffic, WriteDone,
+    PageHashes, PageReport, RelPath, Result, Said, ScanOptions, Sha256, Side, Sink, SinkCaps, SliceData,
+    Source, SourceCaps, Traffic, WriteDone,
 };
 
 /// A kind of call.
@@ -349,6 +350,17 @@ impl Sink for FaultySink {
             }
             None => self.sink.write(data, done),
         }
+    }
+
+    /// The faults are those of [`Sink::write`], so the content is collected for it.
+    fn write_arriving(
+        &self,
+        _batch: &Arc<Batch>,
+        _slices: &[Result<SliceData>],
+        _content: &mut dyn ArrivingContent,
+        done: WriteDone,
+    ) -> Result<Option<WriteDone>> {
+        Ok(Some(done))
     }
 
     fn fetch(&self, batch: &Arc<Batch>, done: WriteDone) -> Option<WriteDone> {

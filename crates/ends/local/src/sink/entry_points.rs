@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use haul_core::sink::ArrivingContent;
 use haul_core::{
-    Answer, BatchData, Entry, Error, ErrorKind, FinishReport, HardLink, HungOperation, Offer, Outcome,
-    PageHashes, RelPath, Result, Retry, Side, Sink, SinkCaps, WriteDone,
+    Answer, Batch, BatchData, Entry, Error, ErrorKind, FinishReport, HardLink, HungOperation, Offer, Outcome,
+    PageHashes, RelPath, Result, Retry, Side, Sink, SinkCaps, SliceData, WriteDone,
 };
 
 use super::answer::answer;
@@ -79,12 +80,22 @@ impl Sink for LocalSink {
             let error = Error::new(ErrorKind::Protocol, Side::Destination, "write", cause);
             return done(data.slices.iter().map(|_| Err(error.clone())).collect());
         }
-        let done = self.explaining(&data, done);
+        let done = self.explaining(&data.batch, done);
         if has_unchanged(&data) {
             self.write_changed(data, done);
         } else {
             self.write_batch(&data, done);
         }
+    }
+
+    fn write_arriving(
+        &self,
+        batch: &Arc<Batch>,
+        slices: &[Result<SliceData>],
+        content: &mut dyn ArrivingContent,
+        done: WriteDone,
+    ) -> Result<Option<WriteDone>> {
+        self.take_arriving(batch, slices, content, done)
     }
 
     fn pages(&self, entry: &Arc<Entry>, slices: Range<u32>) -> Result<Vec<PageHashes>> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haul_core::{BatchData, Error, ErrorKind, Outcome, RelPath, Result, WriteDone};
+use haul_core::{Batch, Error, ErrorKind, Outcome, RelPath, Result, WriteDone};
 use haul_ends::full::{FullDisk, StagedBytes, is_part};
 use rustix::fs::{Mode, OFlags};
 
@@ -27,8 +27,8 @@ pub(super) fn explain(root: &Root, path: &RelPath, error: Error) -> Error {
 
 impl LocalSink {
     /// The same, for the outcomes of a batch: the first one explains it.
-    pub(super) fn explaining(&self, data: &BatchData, done: WriteDone) -> WriteDone {
-        let (committer, batch) = (self.committer.clone(), data.batch.clone());
+    pub(super) fn explaining(&self, batch: &Arc<Batch>, done: WriteDone) -> WriteDone {
+        let (committer, batch) = (self.committer.clone(), batch.clone());
         Box::new(move |mut outcomes: Vec<Result<Outcome>>| {
             let is_full = |outcome: &Result<Outcome>| {
                 outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::NoSpace)

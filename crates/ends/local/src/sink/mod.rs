@@ -1,6 +1,7 @@
 //! The writing end: offers are answered, content is written, and the run is finished.
 
 mod answer;
+mod arriving;
 mod claims;
 mod clone;
 mod compare;

@@ -1,7 +1,7 @@
 //! Large files: written slice by slice, staged or in place.
 
 use haul_core::sync::{Mutex, MutexGuard, RwLock};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,6 +68,9 @@ struct SlicesProgress {
     found: BTreeMap<u32, ChainingValue>,
     /// Slices of which some parts are written. They count once they are whole.
     parts: SliceParts,
+    /// Slices that are written while they arrive, each with the number of the copy that may write it: the last one.
+    arriving: HashMap<u32, u64>,
+    copies: u64,
     /// Written, not yet synced.
     dirty: Vec<HashedSlice>,
     /// Synced, not yet recorded.
@@ -95,7 +98,20 @@ impl SlicesProgress {
             true => found.slices.clone(),
             false => Vec::new(),
         };
-        Self { tree, found: known, parts: SliceParts::default(), dirty: Vec::new(), durable, journal: None }
+        Self { tree, found: known, durable, ..Self::empty(entry.len) }
+    }
+
+    fn empty(len: u64) -> Self {
+        Self {
+            tree: FileTree::new(len),
+            found: BTreeMap::new(),
+            parts: SliceParts::default(),
+            arriving: HashMap::new(),
+            copies: 0,
+            dirty: Vec::new(),
+            durable: Vec::new(),
+            journal: None,
+        }
     }
 
     /// A slice is in place.
@@ -270,6 +286,7 @@ impl LargeFile {
         if !self.shares || !whole || self.progress.lock().tree.has(slice.index) {
             return false;
         }
+        self.supersede(slice);
         self.is_dirty.store(true, Ordering::Relaxed);
         share(&self.staged.at.dir.ops, old, &self.staged.file, slice.index)
     }
@@ -285,6 +302,7 @@ impl LargeFile {
         if self.progress.lock().tree.has(slice.index) {
             return Ok(());
         }
+        self.supersede(slice);
         let over = Over { is_dirty: self.is_dirty.load(Ordering::Relaxed), same };
         let place = (slice.start(), slice.len_in(self.entry().len));
         if data.extents.last().is_some_and(|e| u64::from(e.start) + u64::from(e.len) > place.1) {
@@ -302,6 +320,70 @@ impl LargeFile {
             progress.add(slice.index, value);
         }
         Ok(())
+    }
+
+    /// Begins to write a whole slice of a file of the source while it arrives, in the place of an earlier copy. The number
+    /// of this copy; `None` if it has to be verified first: over content that counts, or in the file of the user.
+    pub(crate) fn begin_arriving(&self, slice: Slice) -> Option<u64> {
+        if self.in_place || self.is_on_network_fs || self.opened.is_stream() || slice.part.is_some() {
+            return None;
+        }
+        let mut progress = self.progress.lock();
+        if progress.tree.has(slice.index) || progress.parts.has_some(slice.index) {
+            return None;
+        }
+        progress.copies += 1;
+        let copy = progress.copies;
+        progress.arriving.insert(slice.index, copy);
+        Some(copy)
+    }
+
+    /// Writes a piece of a slice that arrives, unless another copy of the slice has come since it began.
+    pub(crate) fn write_piece(&self, slice: Slice, copy: u64, piece: &[u8], at: u64) -> io::Result<()> {
+        let _locked = self.lock_slice(slice);
+        let sealed = self.sealed.read();
+        if *sealed || self.progress.lock().arriving.get(&slice.index) != Some(&copy) {
+            return Ok(());
+        }
+        if at + piece.len() as u64 > slice.len_in(self.opened.len) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let (ops, file) = (&self.staged.at.dir.ops, &self.staged.file);
+        OutputFile { ops, file, is_remote: false }.write(piece, slice.start() + at)
+    }
+
+    /// A slice that arrived is verified, and counts. `false` if another copy has come since it began.
+    pub(crate) fn end_arriving(&self, slice: Slice, copy: u64, value: ChainingValue) -> bool {
+        let _locked = self.lock_slice(slice);
+        let mut progress = self.progress.lock();
+        if progress.arriving.get(&slice.index) != Some(&copy) {
+            return progress.tree.has(slice.index);
+        }
+        progress.arriving.remove(&slice.index);
+        progress.add(slice.index, value);
+        drop(progress);
+        if self.durable {
+            let (ops, file) = (&self.staged.at.dir.ops, &self.staged.file);
+            let output = OutputFile { ops, file, is_remote: false };
+            output.write_back(slice.start(), slice.len_in(self.opened.len));
+        }
+        true
+    }
+
+    /// A slice did not arrive, or not as it was sent. Its content is in place of a hole.
+    pub(crate) fn abandon_arriving(&self, slice: Slice, copy: u64) {
+        let mut progress = self.progress.lock();
+        if progress.arriving.get(&slice.index) == Some(&copy) {
+            self.is_dirty.store(true, Ordering::Relaxed);
+            progress.arriving.remove(&slice.index);
+        }
+    }
+
+    /// From now on, a copy of this slice that is still arriving writes nothing. The caller holds the lock of the slice.
+    fn supersede(&self, slice: Slice) {
+        if self.progress.lock().arriving.remove(&slice.index).is_some() {
+            self.is_dirty.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Takes the slices that are written and not yet synced.

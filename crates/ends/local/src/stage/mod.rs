@@ -3,6 +3,7 @@
 //! The staging name is derived from the final name, so a later run finds the staged file of an interrupted run. A
 //! staged file is locked until it is renamed into place, so two runs that write the same file cannot mix their content.
 
+pub(crate) mod arriving;
 pub(crate) mod clean;
 pub(crate) mod journal;
 pub(crate) mod large;

@@ -26,7 +26,7 @@ pub(crate) struct OutputFile<'a> {
 }
 
 impl OutputFile<'_> {
-    fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+    pub(crate) fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         self.ops.one();
         if self.is_remote {
             return self.file.write_all_at(bytes, at);
