@@ -7,7 +7,7 @@ use haul_core::{Error, ErrorKind, Location, Place, PlaceRoot, Result, Side};
 
 use super::errors::usage;
 use super::place::dir_place;
-use super::siblings::with_path;
+use super::siblings::{is_home, with_path};
 
 const NOT_A_DIRECTORY: &str = "it is a file, not a directory";
 
@@ -96,13 +96,7 @@ pub(crate) fn refuse_dash(sources: &[Location], destination: &Location) -> Resul
 
 /// A note for the user if a directory is copied to a place that the user may not expect.
 pub(crate) fn surprise(source: &Location, destination: &Location, has_name: bool) -> Option<String> {
-    let remote = matches!(destination, Location::Ssh { .. } | Location::Sftp { .. });
-    if let Some(home) = home(destination).filter(|_| remote && !has_name) {
-        // After a URL, a path without a tilde is absolute.
-        let is_url = destination.to_string().contains("://");
-        let home = if home.is_empty() && is_url { b"~" } else { home };
-        let name = [home, if home.is_empty() { b"NAME" } else { b"/NAME" }].concat();
-        let example = with_path(destination, name);
+    if let Some(example) = inside_home(destination).filter(|_| !has_name) {
         return Some(format!(
             "the home directory {destination} gets mode, owner and times of {source}; a directory in it is {example}"
         ));
@@ -112,6 +106,32 @@ pub(crate) fn surprise(source: &Location, destination: &Location, has_name: bool
         let name = String::from_utf8_lossy(source.name());
         format!("copies to {destination}/{name}; for {destination} itself, add a slash: {source}/")
     })
+}
+
+/// Refuses to sync the content of a source into a home directory that the command does not name, as in `host:`. The one of
+/// `host:./` is meant.
+///
+/// # Errors
+/// [`ErrorKind::Usage`].
+pub(crate) fn refuse_home(sources: &[Location], destination: &Location) -> Result<()> {
+    let into = sources.iter().any(|source| source.means_contents() || is_home(source));
+    let is_named = destination.path().starts_with(b".");
+    let Some(example) = inside_home(destination).filter(|_| into && !is_named) else { return Ok(()) };
+    let cause = "it would remove everything else from the home directory, such as .ssh";
+    let error = usage("sync to", cause).on(destination.to_string());
+    Err(error.with_hint(format!(
+        "name a directory in it, as in {example}; ./ or its full path means the home directory itself"
+    )))
+}
+
+/// A directory in the home directory that a remote location is, as an example.
+fn inside_home(at: &Location) -> Option<Location> {
+    let home = home(at).filter(|_| matches!(at, Location::Ssh { .. } | Location::Sftp { .. }))?;
+    // After a URL, a path without a tilde is absolute.
+    let is_url = at.to_string().contains("://");
+    let home = if home.is_empty() && is_url { b"~" } else { home };
+    let name = [home, if home.is_empty() { b"NAME" } else { b"/NAME" }].concat();
+    Some(with_path(at, name))
 }
 
 /// The home directory that is the path of a remote location itself, as in `host:`, `host:.` and `host:~/`: its name with
@@ -249,6 +269,18 @@ mod tests {
             |sources: &[&str]| refuse_unit(&sources.iter().map(|one| at(one)).collect::<Vec<_>>()).is_err();
         assert!(refused(&["MB", "src"]) && refused(&["src", "mbit/s"]));
         assert!(!refused(&["src", "h:MB", "./MB", "10"]));
+    }
+
+    #[test]
+    fn a_home_directory_is_synced_into_only_by_its_path() {
+        let is_refused =
+            |source: &str, destination: &str| refuse_home(&[at(source)], &at(destination)).is_err();
+        assert!(is_refused("src/", "h:") && is_refused("src/.", "h:~/") && is_refused("g:", "sftp://h/~"));
+        assert!(!is_refused("src/", "h:./") && !is_refused("src/", "h:."));
+        assert!(
+            !is_refused("src", "h:") && !is_refused("src/", "h:src") && !is_refused("src/", "h:/home/me/")
+        );
+        assert!(!is_refused("src/", "~") && !is_refused("src/", "./"));
     }
 
     #[test]

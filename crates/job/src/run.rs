@@ -19,7 +19,7 @@ use super::ends_config::EndsConfig;
 use super::fan_out::{open_all, split_pool};
 use super::index::{IndexRequest, SourceIndex};
 use super::merge::merge;
-use super::mistakes::{at_destination, at_host};
+use super::mistakes::{at_destination, at_host, refuse_home};
 use super::mounted::MountCheck;
 use super::nice;
 use super::observer::Observer;
@@ -107,6 +107,9 @@ impl CopyJob {
             Some(index) => SourceIndex::resolve(index, sources, destination, listed)?,
             None => None,
         };
+        if delete.is_some_and(|delete| !delete.force && delete.max.is_none()) {
+            request.destinations().try_for_each(|destination| refuse_home(sources, destination))?;
+        }
         let mounted = match (delete, sources.as_slice()) {
             (Some(delete), [source]) => MountCheck::check(source, destination, delete.force)?,
             _ => None,

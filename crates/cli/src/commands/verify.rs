@@ -140,7 +140,13 @@ impl Verify {
             let (console, differences) = (&*self.console, &mut self.differences);
             let mut found = |checked| show(console, reporter, differences, checked);
             let (from, to) = (&*source.source, &*destination);
-            Ok(haul_engine::verify(from, to, options, &mut found, reporter, &self.cancel))
+            let report = haul_engine::verify(from, to, options, &mut found, reporter, &self.cancel);
+            let only_missing = Differences { missing: differences.missing, ..Differences::default() };
+            if report.totals.same == 0 && differences.missing > 0 && *differences == only_missing {
+                let hint = missing_copy(&self.destination, &place);
+                hint.hint().iter().for_each(|hint| console.note(&format!("all of SRC is missing: {hint}")));
+            }
+            Ok(report)
         })
     }
 

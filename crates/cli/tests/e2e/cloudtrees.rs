@@ -127,6 +127,11 @@ fn trees_are_kept_the_same_and_compared_at_each_provider() {
         let run = |word: &str| at.haul(word).args(["--json", "--no-progress"]);
         let verify = || run("verify").arg(slash(source.path())).arg(at.at("t/")).finish();
         let _ = verify().expect_success();
+        let run_without_slash = at.haul("verify").arg(source.path()).arg(at.at("t/")).finish().expect_code(3);
+        assert!(
+            run_without_slash.err().contains("all of SRC is missing: a source without a slash"),
+            "{run_without_slash}"
+        );
         let lines = |run: Finished| {
             let text = run.expect_success().out();
             let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();

@@ -13,6 +13,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_source_that_is_empty_by_rules_or_new_is_no_empty_source,
         more_than_half_is_removed_only_if_that_is_said,
         new_files_do_not_hide_how_much_would_go,
+        a_home_directory_is_not_synced_into_by_mistake,
     ];
     all.extend(cases![
         Need::Root;
@@ -32,6 +33,25 @@ fn refused(run: Finished) -> String {
         .collect();
     assert_eq!(lines.len(), 1, "{run}");
     lines.concat()
+}
+
+fn a_home_directory_is_not_synced_into_by_mistake() {
+    let scene = Scene::new();
+    let source = scene.tree("src");
+    source.file("photo", 1000);
+    // Only a dry run: the home directory is that of the user who runs this test.
+    let sync = |end: &str, more: &[&str]| {
+        let run = scene.haul_ssh("sync").arg("-n").args(more).arg(slash(source.path()));
+        run.arg(scene.remote(end)).finish()
+    };
+    for end in ["", "~/"] {
+        let line = refused(sync(end, &[]));
+        assert!(line.contains("home directory, such as .ssh"), "{line}");
+    }
+    for (end, more) in [("", &["--max-delete", "1"][..]), ("./", &[])] {
+        let run = sync(end, more);
+        assert!(!run.err().contains("such as .ssh"), "{run}");
+    }
 }
 
 fn an_empty_source_changes_nothing_unless_that_is_said() {
