@@ -81,7 +81,8 @@ fn named(word: &Word) -> Arg {
         arg = match (name.strip_prefix("--"), short(name)) {
             (Some(long), _) if arg.get_long().is_none() => arg.long(long),
             (Some(long), _) => arg.alias(long),
-            (None, Some(short)) => arg.short(short),
+            (None, Some(short)) if arg.get_short().is_none() => arg.short(short),
+            (None, Some(short)) => arg.short_alias(short),
             (None, None) => arg,
         };
     }
