@@ -326,9 +326,9 @@ fn a_bad_page_in_a_stream_that_is_put_is_named_and_nothing_is_stored() {
     let flipped = flip(&orders, 16 << 10, 100, 700);
     for (pack, name) in ways {
         let run = put(pack, &["--pages", "auto"]).expect_code(3);
-        // It does not read on to the end.
+        // It does not read on.
         let found = named(&run, name);
-        assert!(found.contains(&700) && found.len() < flipped.len() && !stored.exists(), "{pack}: {run}");
+        assert!(found.contains(&700) && found.len() < 50 && !stored.exists(), "{pack}: {run}");
         assert!(
             fs::read_dir(scene.path())
                 .unwrap()

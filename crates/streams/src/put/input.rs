@@ -24,6 +24,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long after the end of a stream the run may still be cancelled before that end counts. Ctrl-C signals a whole
 /// pipeline, and the writer may die before haul handles the signal.
 const SETTLE: Duration = Duration::from_millis(50);
+/// Bytes that the scanner takes at a time: some pages of a database.
+const SCANNED: usize = 128 * 1024;
 
 /// A stream that is read to its end.
 pub struct Input {
@@ -160,18 +162,26 @@ impl Input {
                         member.empty = false;
                     }
                     self.sha256.update(&buffer[..len]);
-                    if let Some(scanner) = &mut self.scanner {
-                        scanner.push(&buffer[..len]);
-                        if let Some(pages) = &mut self.pages {
-                            pages.push(scanner, &buffer[..len])?;
-                        }
-                    }
+                    self.scan(&buffer[..len])?;
                     return Ok(len);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.failed(&error)),
             }
         }
+    }
+
+    /// Shows bytes to the scanner, and checks their pages.
+    fn scan(&mut self, bytes: &[u8]) -> Result<()> {
+        let Some(scanner) = &mut self.scanner else { return Ok(()) };
+        // In steps, so that the check ends soon after the first bad page, however much one read returned.
+        for step in bytes.chunks(SCANNED) {
+            scanner.push(step);
+            if let Some(pages) = &mut self.pages {
+                pages.push(scanner, step)?;
+            }
+        }
+        Ok(())
     }
 
     /// Checks, while nothing arrives, that a writer may still come.
