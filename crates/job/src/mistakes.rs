@@ -119,8 +119,10 @@ pub(crate) fn refuse_home(sources: &[Location], destination: &Location) -> Resul
     let Some(example) = inside_home(destination).filter(|_| into && !is_named) else { return Ok(()) };
     let cause = "it would remove everything else from the home directory, such as .ssh";
     let error = usage("sync to", cause).on(destination.to_string());
+    // After a URL, ./ is the root directory.
+    let itself = if is_url(destination) { "its full path" } else { "./ or its full path" };
     Err(error.with_hint(format!(
-        "name a directory in it, as in {example}; ./ or its full path means the home directory itself"
+        "name a directory in it, as in {example}; {itself} means the home directory itself"
     )))
 }
 
@@ -128,10 +130,14 @@ pub(crate) fn refuse_home(sources: &[Location], destination: &Location) -> Resul
 fn inside_home(at: &Location) -> Option<Location> {
     let home = home(at).filter(|_| matches!(at, Location::Ssh { .. } | Location::Sftp { .. }))?;
     // After a URL, a path without a tilde is absolute.
-    let is_url = at.to_string().contains("://");
-    let home = if home.is_empty() && is_url { b"~" } else { home };
+    let home = if home.is_empty() && is_url(at) { b"~" } else { home };
     let name = [home, if home.is_empty() { b"NAME" } else { b"/NAME" }].concat();
     Some(with_path(at, name))
+}
+
+/// Whether the location is written as a URL.
+fn is_url(at: &Location) -> bool {
+    at.to_string().contains("://")
 }
 
 /// The home directory that is the path of a remote location itself, as in `host:`, `host:.` and `host:~/`: its name with
@@ -276,6 +282,11 @@ mod tests {
         let is_refused =
             |source: &str, destination: &str| refuse_home(&[at(source)], &at(destination)).is_err();
         assert!(is_refused("src/", "h:") && is_refused("src/.", "h:~/") && is_refused("g:", "sftp://h/~"));
+        let hint =
+            |at_home: &str| refuse_home(&[at("src/")], &at(at_home)).unwrap_err().hint().unwrap().to_owned();
+        assert!(
+            hint("h:").contains("; ./ or its full path") && hint("sftp://h/~").contains("; its full path")
+        );
         assert!(!is_refused("src/", "h:./") && !is_refused("src/", "h:."));
         assert!(
             !is_refused("src", "h:") && !is_refused("src/", "h:src") && !is_refused("src/", "h:/home/me/")
