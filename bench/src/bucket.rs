@@ -160,6 +160,6 @@ impl<'a> BenchStore<'a> {
     }
 
     fn aside(&self, command: &str) -> Result<()> {
-        run_aside_in(Some(self.link.far()), &self.access.with(command), &self.log, self.stop).map(drop)
+        run_aside_in(self.link.far(), &self.access.with(command), &self.log, self.stop).map(drop)
     }
 }

@@ -12,7 +12,7 @@ use crate::dataset::{Dataset, GIBIBYTE, MIXED, SMALL};
 use crate::leftovers::BenchScratch;
 use crate::link::{EmulatedLink, LinkSpec, TcpSpec};
 use crate::measure::HostProcesses;
-use crate::process::run_aside_in;
+use crate::process::{run_aside, run_aside_in};
 use crate::run::utf8;
 use crate::sshd::BenchSshd;
 use crate::stop::Stop;
@@ -89,9 +89,9 @@ fn run_deletion(args: &EtaArgs, haul: &str, stop: &Stop) -> Result<()> {
     // haul takes a source without any file for one that is not mounted.
     fs::write(source.join("kept"), "")?;
     let (tree, source, copy) = (utf8(&made.path)?, utf8(&source)?, utf8(&copy)?);
-    run_aside_in(None, &format!("cp -a {tree} {copy}"), &log, stop)?;
+    run_aside(&format!("cp -a {tree} {copy}"), &log, stop)?;
     let options = format!("--json --force-delete --iops {DELETION_IOPS} {}", args.haul_args);
-    let events = run_aside_in(None, &format!("{haul} sync {options} {source}/ {copy}/"), &log, stop)?;
+    let events = run_aside(&format!("{haul} sync {options} {source}/ {copy}/"), &log, stop)?;
     if let Some(dir) = &args.save {
         fs::write(dir.join("deletion.jsonl"), &events)?;
     }
@@ -117,8 +117,7 @@ fn run_tree(args: &EtaArgs, haul: &str, stop: &Stop, tree: &Dataset, rate: u64) 
             _ => (format!("root@{host}:{source}"), copy.to_owned()),
         };
         let options = format!("--json {} -e '{shell}' --remote-haul {haul}", args.haul_args);
-        let events =
-            run_aside_in(Some(link.near()), &format!("{haul} copy {options} {from}/ {to}/"), &log, stop)?;
+        let events = run_aside_in(link.near(), &format!("{haul} copy {options} {from}/ {to}/"), &log, stop)?;
         if let Some(dir) = &args.save {
             fs::write(dir.join(format!("{}-{route}.jsonl", tree.name)), &events)?;
         }

@@ -127,13 +127,19 @@ fn enter(netns: Option<&File>, mut group: Option<&File>) -> std::io::Result<()> 
 
 /// Runs a command outside of the measurement. Returns its output.
 pub(crate) fn run_aside(text: &str, log: &Path, stop: &Stop) -> Result<String> {
-    run_aside_in(None, text, log, stop)
+    run_aside_at(text, CommandPlace { netns: None, side: None, log }, stop)
 }
 
 /// The same in a network namespace.
-pub(crate) fn run_aside_in(netns: Option<&Netns>, text: &str, log: &Path, stop: &Stop) -> Result<String> {
+pub(crate) fn run_aside_in(netns: &Netns, text: &str, log: &Path, stop: &Stop) -> Result<String> {
+    run_aside_at(text, CommandPlace { netns: Some(netns), side: None, log }, stop)
+}
+
+/// The same at any place. Processes that it leaves behind belong to the side of the place.
+pub(crate) fn run_aside_at(text: &str, place: CommandPlace, stop: &Stop) -> Result<String> {
+    let log = place.log;
     let _ = std::fs::remove_file(log);
-    let mut running = RunningCommand::shell(text, CommandPlace { netns, side: None, log })?;
+    let mut running = RunningCommand::shell(text, place)?;
     loop {
         stop.check()?;
         if let Some((_, status)) = running.wait_for(Duration::from_millis(50))? {

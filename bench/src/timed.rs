@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use crate::link::{EmulatedLink, LinkTraffic};
 use crate::measure::{HostProcesses, ProcessWatch};
-use crate::process::{CommandPlace, RunningCommand, await_listener, last_lines};
+use crate::process::{CommandPlace, RunningCommand, await_listener, last_lines, run_aside_at};
 use crate::record::{BenchPass, LinkRecord, RunOutcome, RunRecord};
 use crate::stop::Stop;
 use crate::tool::{CopyCommands, NC_PORT};
@@ -43,6 +43,9 @@ pub(crate) struct RunStage<'a> {
 pub(crate) fn timed(stage: &RunStage, plan: &CopyCommands) -> Result<RunRecord> {
     let _ = fs::remove_file(&stage.log);
     let place = |netns, side| CommandPlace { netns, side: Some(side), log: &stage.log };
+    if let Some(text) = &plan.before {
+        run_aside_at(text, place(stage.link.map(EmulatedLink::near), stage.near), stage.stop)?;
+    }
     let listener = match (&plan.listener, stage.link, stage.far) {
         (Some(text), Some(link), Some((far, _))) => {
             let mut running = RunningCommand::shell(text, place(Some(link.far()), far))?;
@@ -51,10 +54,6 @@ pub(crate) fn timed(stage: &RunStage, plan: &CopyCommands) -> Result<RunRecord> 
         }
         _ => None,
     };
-    if let Some(text) = &plan.before {
-        let place = place(stage.link.map(EmulatedLink::near), stage.near);
-        finish(&mut RunningCommand::shell(text, place)?, stage)?;
-    }
     let mut meters = Meters::start(stage);
     let start = Instant::now();
     let near = RunningCommand::shell(&plan.near, place(stage.link.map(EmulatedLink::near), stage.near))?;
@@ -76,20 +75,6 @@ pub(crate) fn timed(stage: &RunStage, plan: &CopyCommands) -> Result<RunRecord> 
         }
     };
     Ok(meters.finish(seconds, outcome))
-}
-
-/// Waits for a command that is not measured.
-fn finish(running: &mut RunningCommand, stage: &RunStage) -> Result<()> {
-    let start = Instant::now();
-    loop {
-        stage.stop.check()?;
-        ensure!(start.elapsed() < stage.timeout, "the command before the run does not end");
-        if let Some((_, status)) = running.wait_for(LOOK)? {
-            let said = fs::read_to_string(&stage.log).unwrap_or_default();
-            ensure!(status.success(), "the command before the run: {status}: {}", last_lines(&said));
-            return Ok(());
-        }
-    }
 }
 
 enum TimedEnd {

@@ -75,7 +75,7 @@ impl RequestContent<'_> {
 impl ArrivingContent for RequestContent<'_> {
     fn next(&mut self) -> haul_core::Result<&[u8]> {
         let len = PIECE.min(self.header.payload_len as usize - self.taken);
-        self.piece.resize(PIECE.max(len), 0);
+        self.piece.resize(PIECE, 0);
         let piece = &mut self.piece[..len];
         if let Err(error) = self.reader.content(piece) {
             // The request is not answered: the local end repeats it over another connection.

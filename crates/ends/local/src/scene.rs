@@ -1,12 +1,13 @@
 //! A source and a sink in scratch directories, for tests.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haul_core::{
-    Answer, Batch, BatchData, BufferPool, Entry, EntryKind, Offer, Outcome, RelPath, Result, Side, Sink,
-    SinkOptions, Slice, Source, Timestamp,
+    Answer, Batch, BatchData, BufferPool, Digest, Entry, EntryKind, Offer, Outcome, RelPath, Result,
+    SLICE_LEN, Side, Sink, SinkOptions, Slice, Source, Timestamp,
 };
 
 use crate::commit::sync::Kernel;
@@ -125,5 +126,33 @@ impl LocalScene {
     /// Reads the pages of a slice that differ from `pages`.
     pub(crate) fn source_read_changed(&self, batch: &Arc<Batch>, pages: &haul_core::PageHashes) -> BatchData {
         self.source.read_changed(batch, pages).unwrap()
+    }
+}
+
+/// The length of the large file `f` of [`large_scene`]: three slices.
+pub(crate) const LEN: usize = 2 * SLICE_LEN as usize + 70_000;
+
+/// Its content.
+pub(crate) fn content() -> Vec<u8> {
+    (0..LEN).map(|at| (at / 4099 % 251) as u8 + 1).collect()
+}
+
+/// A scene with a large file.
+pub(crate) fn large_scene() -> LocalScene {
+    let scene = LocalScene::new();
+    fs::write(scene.from.join("f"), content()).unwrap();
+    scene
+}
+
+/// The outcome of its last slice.
+pub(crate) fn committed() -> Result<Outcome> {
+    Ok(Outcome::Committed(Some(Digest::of(&content()))))
+}
+
+/// The slices of it that the sink has from an interrupted run.
+pub(crate) fn have(sink: &LocalSink, scene: &LocalScene) -> Vec<Range<u32>> {
+    match scene.offer(sink, "f").unwrap() {
+        Answer::Need { have, .. } => have,
+        other => panic!("{other:?}"),
     }
 }

@@ -133,8 +133,7 @@ impl Conn {
             && replies.ok(chain.len() - 1).is_err()
             && let Ok(opened) = replies.opened()
         {
-            let close = ChainStep::close_of(opened.file_id);
-            let _closed = self.wire.execute_compound(&[close.op(self.tree)]).await;
+            self.close(opened.file_id).await;
         }
     }
 }

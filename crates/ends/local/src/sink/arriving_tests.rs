@@ -1,15 +1,13 @@
 //! Slices that are written while they arrive: in order, damaged, cut off, and overtaken by another copy.
 
 use std::fs;
-use std::ops::Range;
 
-use haul_core::{Answer, BatchData, Digest, Error, Outcome, Side, Sink, SinkOptions, Source};
+use haul_core::{BatchData, Error, Outcome, Side, Sink, SinkOptions, Source};
 
 use super::*;
-use crate::scene::{LocalScene, batch, names, write};
+use crate::scene::{LEN, LocalScene, batch, committed, content, have, large_scene, names, write};
 
 const PIECE: usize = 128 * 1024;
-const LEN: usize = 2 * SLICE_LEN as usize + 70_000;
 
 /// Content that arrives in pieces. `between` is called before each with its number; an error is a lost connection.
 struct CutContent<'a> {
@@ -30,16 +28,6 @@ impl ArrivingContent for CutContent<'_> {
 
 fn lost() -> Error {
     Error::new(ErrorKind::Unreachable, Side::Wire, "read", "the connection was lost")
-}
-
-fn content() -> Vec<u8> {
-    (0..LEN).map(|at| (at / 4099 % 251) as u8 + 1).collect()
-}
-
-fn scene() -> LocalScene {
-    let scene = LocalScene::new();
-    fs::write(scene.from.join("f"), content()).unwrap();
-    scene
 }
 
 fn read(scene: &LocalScene, index: u32) -> BatchData {
@@ -77,26 +65,15 @@ fn send(scene: &LocalScene, sink: &LocalSink, index: u32) -> Result<Outcome> {
     write(sink, BatchData { at_hand: false, ..read(scene, index) })
 }
 
-fn committed() -> Result<Outcome> {
-    Ok(Outcome::Committed(Some(Digest::of(&content()))))
-}
-
 fn check_copy(scene: &LocalScene, sink: &LocalSink) {
     sink.finish().unwrap();
     assert!(fs::read(scene.to.join("f")).unwrap() == content());
     assert_eq!(names(&scene.to), ["f"]);
 }
 
-fn have(sink: &LocalSink, scene: &LocalScene) -> Vec<Range<u32>> {
-    match scene.offer(sink, "f").unwrap() {
-        Answer::Need { have, .. } => have,
-        other => panic!("{other:?}"),
-    }
-}
-
 #[test]
 fn slices_that_arrive_make_a_file() {
-    let scene = scene();
+    let scene = large_scene();
     let sink = scene.sink(SinkOptions::default());
     assert_eq!(arrives(&sink, &read(&scene, 2)), Ok(Outcome::Stored));
     assert_eq!(arrives(&sink, &read(&scene, 0)), Ok(Outcome::Stored));
@@ -106,7 +83,7 @@ fn slices_that_arrive_make_a_file() {
 
 #[test]
 fn a_damaged_slice_does_not_count() {
-    let scene = scene();
+    let scene = large_scene();
     let sink = scene.sink(SinkOptions::default());
     assert_eq!(arrives(&sink, &read(&scene, 0)), Ok(Outcome::Stored));
     for at in [0, PIECE, SLICE_LEN as usize - 1] {
@@ -123,7 +100,7 @@ fn a_damaged_slice_does_not_count() {
 
 #[test]
 fn a_slice_that_counts_is_not_written_again() {
-    let scene = scene();
+    let scene = large_scene();
     let sink = scene.sink(SinkOptions::default());
     let data = read(&scene, 0);
     assert_eq!(arrives(&sink, &data), Ok(Outcome::Stored));
@@ -136,7 +113,7 @@ fn a_slice_that_counts_is_not_written_again() {
 
 #[test]
 fn a_lost_connection_leaves_nothing_that_counts() {
-    let scene = scene();
+    let scene = large_scene();
     let sink = scene.sink(SinkOptions::default());
     let mut cut = |number| if number == 3 { Err(lost()) } else { Ok(()) };
     assert_eq!(arrive(&sink, &read(&scene, 0), Some(9), &mut cut), Err(lost()));
@@ -177,7 +154,7 @@ fn a_hole_is_made_where_content_had_arrived() {
 fn the_last_copy_of_a_slice_wins() {
     for later_arrives in [false, true] {
         for damage in [None, Some(SLICE_LEN as usize - 1), Some(2)] {
-            let scene = scene();
+            let scene = large_scene();
             let sink = scene.sink(SinkOptions::default());
             let mut overtaken = |number| {
                 if number == 4 {
@@ -198,7 +175,7 @@ fn the_last_copy_of_a_slice_wins() {
 
 #[test]
 fn a_slice_may_arrive_when_its_file_is_complete_or_the_run_has_ended() {
-    let scene = scene();
+    let scene = large_scene();
     let sink = scene.sink(SinkOptions::default());
     let mut completed = |number| {
         if number == 1 {
@@ -221,7 +198,7 @@ fn a_slice_may_arrive_when_its_file_is_complete_or_the_run_has_ended() {
 
 #[test]
 fn content_that_is_verified_first_is_not_taken() {
-    let scene = scene();
+    let scene = large_scene();
     fs::write(scene.from.join("small"), b"small").unwrap();
     let refused = |sink: &LocalSink, data: &BatchData| {
         assert_eq!(arrive(sink, data, None, &mut |_| Ok(())), Ok(None));

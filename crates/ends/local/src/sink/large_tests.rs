@@ -6,33 +6,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use haul_core::{Changes, Compare, Delta, Digest, ErrorKind, Retry, SLICE_LEN, SinkOptions};
 
 use super::*;
-use crate::scene::{LocalScene, batch, names, offer, write};
-
-const LEN: usize = 2 * SLICE_LEN as usize + 70_000;
+use crate::scene::{LEN, LocalScene, batch, committed, content, have, large_scene, names, offer, write};
 
 fn options() -> SinkOptions {
     SinkOptions { compare: Compare::SizeAndTime, recheck: true, ..SinkOptions::default() }
-}
-
-fn content() -> Vec<u8> {
-    (0..LEN).map(|at| (at / 4099 % 251) as u8 + 1).collect()
-}
-
-fn scene() -> LocalScene {
-    let scene = LocalScene::new();
-    fs::write(scene.from.join("f"), content()).unwrap();
-    scene
-}
-
-fn committed() -> Result<Outcome> {
-    Ok(Outcome::Committed(Some(Digest::of(&content()))))
-}
-
-fn have(sink: &LocalSink, scene: &LocalScene) -> Vec<Range<u32>> {
-    match scene.offer(sink, "f").unwrap() {
-        Answer::Need { have, .. } => have,
-        other => panic!("{other:?}"),
-    }
 }
 
 /// The staged file.
@@ -44,7 +21,7 @@ fn staged(scene: &LocalScene) -> fs::File {
 #[test]
 fn an_interrupted_file_is_resumed() {
     for (durable, recheck) in [(true, true), (true, false), (false, true)] {
-        let scene = scene();
+        let scene = large_scene();
         let options = SinkOptions { durable, recheck, ..options() };
         let first = scene.sink(options.clone());
         assert_eq!(scene.send(&first, "f", &[1]), Ok(Outcome::Stored));
@@ -61,7 +38,7 @@ fn an_interrupted_file_is_resumed() {
 
 #[test]
 fn a_slice_that_was_damaged_since_is_sent_again() {
-    let scene = scene();
+    let scene = large_scene();
     let first = scene.sink(options());
     assert_eq!(scene.send(&first, "f", &[0, 1]), Ok(Outcome::Stored));
     drop(first);
@@ -78,7 +55,7 @@ fn a_slice_that_was_damaged_since_is_sent_again() {
 
 #[test]
 fn another_state_of_the_source_begins_anew() {
-    let scene = scene();
+    let scene = large_scene();
     let sink = scene.sink(options());
     assert_eq!(scene.send(&sink, "f", &[0]), Ok(Outcome::Stored));
     let file = fs::File::options().write(true).open(scene.from.join("f")).unwrap();
@@ -90,7 +67,7 @@ fn another_state_of_the_source_begins_anew() {
 
 #[test]
 fn a_discarded_file_leaves_nothing() {
-    let scene = scene();
+    let scene = large_scene();
     let sink = scene.sink(options());
     assert_eq!(scene.send(&sink, "f", &[0]), Ok(Outcome::Stored));
     assert_eq!(names(&scene.to).len(), 2, "the staged file and its journal");
@@ -100,7 +77,7 @@ fn a_discarded_file_leaves_nothing() {
 
 #[test]
 fn a_directory_in_the_way_is_an_error_and_the_slices_stay() {
-    let scene = scene();
+    let scene = large_scene();
     let sink = scene.sink(options());
     assert_eq!(scene.send(&sink, "f", &[0, 1]), Ok(Outcome::Stored));
     fs::create_dir_all(scene.to.join("f/full")).unwrap();
@@ -114,7 +91,7 @@ fn a_directory_in_the_way_is_an_error_and_the_slices_stay() {
 
 #[test]
 fn files_are_read_back_from_the_disk_if_the_options_say_so() {
-    let scene = scene();
+    let scene = large_scene();
     fs::write(scene.from.join("small"), "abc").unwrap();
     let sink = scene.sink(SinkOptions { verify_disk: true, ..options() });
     assert_eq!(scene.send(&sink, "f", &[0, 1, 2]), committed());
@@ -142,7 +119,7 @@ fn send_changed(scene: &LocalScene, sink: &LocalSink) -> (Result<Outcome>, u64) 
 #[test]
 fn only_changed_pages_are_sent() {
     for in_place in [false, true] {
-        let scene = scene();
+        let scene = large_scene();
         let mut old = content();
         old[SLICE_LEN as usize + 5] ^= 1;
         fs::write(scene.to.join("f"), &old).unwrap();
@@ -161,7 +138,7 @@ fn only_changed_pages_are_sent() {
 
 #[test]
 fn a_slice_whose_old_pages_have_changed_since_is_refused() {
-    let scene = scene();
+    let scene = large_scene();
     fs::write(scene.to.join("f"), content()).unwrap();
     let sink = scene.sink(SinkOptions { delta: Delta::Always, ..options() });
     let entry = scene.entry("f");
@@ -175,7 +152,7 @@ fn a_slice_whose_old_pages_have_changed_since_is_refused() {
 
 #[test]
 fn an_update_in_place_writes_over_the_old_content() {
-    let scene = scene();
+    let scene = large_scene();
     fs::write(scene.to.join("f"), vec![9; LEN + 5]).unwrap();
     let sink = scene.sink(SinkOptions { in_place: true, ..options() });
     assert_eq!(have(&sink, &scene), []);

@@ -98,18 +98,14 @@ impl SlicesProgress {
             true => found.slices.clone(),
             false => Vec::new(),
         };
-        Self { tree, found: known, durable, ..Self::empty(entry.len) }
-    }
-
-    fn empty(len: u64) -> Self {
         Self {
-            tree: FileTree::new(len),
-            found: BTreeMap::new(),
+            tree,
+            found: known,
             parts: SliceParts::default(),
             arriving: HashMap::new(),
             copies: 0,
             dirty: Vec::new(),
-            durable: Vec::new(),
+            durable,
             journal: None,
         }
     }
