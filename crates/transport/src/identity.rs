@@ -59,14 +59,19 @@ impl KeyPair {
         &self,
         peer: &PublicKey,
     ) -> std::result::Result<UnbufferedClientConnection, rustls::Error> {
-        let config = ClientConfig::builder_with_provider(self.provider.clone())
+        // Not looked at by the other end, which is known by its key.
+        let name = ServerName::try_from("haul").map_err(|_| rustls::Error::General("a bad name".into()))?;
+        UnbufferedClientConnection::new(Arc::new(self.client_config(peer)?), name)
+    }
+
+    pub(crate) fn client_config(&self, peer: &PublicKey) -> std::result::Result<ClientConfig, rustls::Error> {
+        let mut config = ClientConfig::builder_with_provider(self.provider.clone())
             .with_protocol_versions(&[&TLS13])?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(self.pin(peer)))
             .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(self.key.clone())));
-        // Not looked at by the other end, which is known by its key.
-        let name = ServerName::try_from("haul").map_err(|_| rustls::Error::General("a bad name".into()))?;
-        UnbufferedClientConnection::new(Arc::new(config), name)
+        config.enable_secret_extraction = true;
+        Ok(config)
     }
 
     /// The accepting side of a connection from the holder of the key `peer`.
@@ -74,13 +79,18 @@ impl KeyPair {
         &self,
         peer: &PublicKey,
     ) -> std::result::Result<UnbufferedServerConnection, rustls::Error> {
+        UnbufferedServerConnection::new(Arc::new(self.server_config(peer)?))
+    }
+
+    pub(crate) fn server_config(&self, peer: &PublicKey) -> std::result::Result<ServerConfig, rustls::Error> {
         let mut config = ServerConfig::builder_with_provider(self.provider.clone())
             .with_protocol_versions(&[&TLS13])?
             .with_client_cert_verifier(Arc::new(self.pin(peer)))
             .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(self.key.clone())));
         // No session resumption: each connection proves its keys.
         config.send_tls13_tickets = 0;
-        UnbufferedServerConnection::new(Arc::new(config))
+        config.enable_secret_extraction = true;
+        Ok(config)
     }
 
     fn pin(&self, peer: &PublicKey) -> Pin {

@@ -10,9 +10,10 @@ use rustix::event::PollFlags;
 use crate::identity::{KeyPair, PublicKey};
 use crate::liveness::Liveness;
 use crate::nonblocking::{set_nonblocking, wait, write_all};
+use crate::records::RECORD;
 use crate::stream::{Receive, Streams, Transmit};
 use crate::tcp::suit;
-use crate::tls::{self, OWN, OutBytes, RECORD, TlsNeed, TlsSession};
+use crate::tls::{self, OWN, OutBytes, SecureReader, SecureWriter, TlsNeed, TlsSession};
 
 /// The keys of a connection, which each end has to know beforehand.
 #[derive(Clone)]
@@ -32,7 +33,7 @@ impl ConnectionKeys {
     /// If the other end does not prove its key, or takes longer than `timeout`.
     pub fn connect(&self, socket: TcpStream, timeout: Duration) -> io::Result<Streams> {
         let session = TlsSession::Client(self.identity.client(&self.peer).map_err(tls::failed)?);
-        handshake(&socket, session, self, timeout)?.on(socket)
+        self.handshake(&socket, session, timeout)?.on(socket)
     }
 
     /// Makes a TLS connection from a socket that this end accepted.
@@ -46,7 +47,13 @@ impl ConnectionKeys {
     /// The handshake of [`ConnectionKeys::accept`], for a socket that another thread may have to close.
     pub(crate) fn prove(&self, socket: &TcpStream, timeout: Duration) -> io::Result<Proved> {
         let session = TlsSession::Server(self.identity.server(&self.peer).map_err(tls::failed)?);
-        handshake(socket, session, self, timeout)
+        self.handshake(socket, session, timeout)
+    }
+
+    fn handshake(&self, socket: &TcpStream, session: TlsSession, timeout: Duration) -> io::Result<Proved> {
+        let proved = handshake(socket, session, timeout)?;
+        suit(socket, self.congestion.as_deref());
+        Ok(proved)
     }
 }
 
@@ -63,15 +70,19 @@ impl Proved {
     /// The streams of the connection, over its socket.
     pub(crate) fn on(self, socket: TcpStream) -> io::Result<Streams> {
         let own = socket.try_clone()?;
-        let (reader, writer) = tls::split(self.session, socket, self.early, &self.rest);
+        let (reader, writer) = self.split(socket)?;
         Ok(Streams { from: Receive::secure(reader), to: Transmit::secure(writer), socket: Some(own) })
+    }
+
+    /// The two directions of the connection.
+    pub(crate) fn split(self, socket: TcpStream) -> io::Result<(SecureReader, SecureWriter)> {
+        tls::split(self.session, socket, self.early, &self.rest)
     }
 }
 
-fn handshake(
+pub(crate) fn handshake(
     socket: &TcpStream,
     mut session: TlsSession,
-    credentials: &ConnectionKeys,
     timeout: Duration,
 ) -> io::Result<Proved> {
     set_nonblocking(socket)?;
@@ -117,7 +128,6 @@ fn handshake(
             Err(error) => return Err(error),
         }
     }
-    suit(socket, credentials.congestion.as_deref());
     incoming.truncate(end);
     Ok(Proved { session, early, rest: incoming })
 }

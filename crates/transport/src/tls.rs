@@ -1,10 +1,7 @@
 //! TLS 1.3 on a socket that two threads read and write at the same time.
 //!
-//! rustls does the cryptography, through its unbuffered interface: it encrypts records into the buffer that is written,
-//! and decrypts them in the buffer that was read. Its state is locked while some hundred kilobytes are encrypted or
-//! decrypted, and never while a thread waits for the network.
+//! rustls does the handshake and derives the keys; [`crate::records`] encrypts and decrypts with them.
 
-use haul_core::sync::Mutex;
 use std::io::{self, IoSlice, Read};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,22 +9,17 @@ use std::sync::Arc;
 
 use rustix::event::PollFlags;
 use rustls::client::UnbufferedClientConnection;
+use rustls::kernel::KernelConnection;
 use rustls::server::UnbufferedServerConnection;
-use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
+use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
+use rustls::{ExtractedSecrets, SupportedCipherSuite};
 
 use crate::liveness::Liveness;
 use crate::nonblocking::{wait, write_all};
+use crate::records::{Direction, KeyUpdates, NextKey, RecordKey, RecordOpener, RecordSealer};
 
-/// Bytes to encrypt or decrypt at a time, and to move with one system call.
-const CHUNK: usize = 256 * 1024;
-/// The overhead of a record of at most 16 KiB: a header of 5 bytes, the content type, a tag of 16 bytes (RFC 8446,
-/// 5.2).
-const RECORD_OVERHEAD: usize = 22;
-pub(crate) const RECORD: usize = 16 * 1024;
-/// Space for messages that rustls sends itself: handshake, key updates, alerts.
+/// Space for the messages of a handshake.
 pub(crate) const OWN: usize = 4 * 1024;
-/// Space for the records of a chunk, and for messages before them.
-const OUT: usize = CHUNK + (CHUNK / RECORD + 2) * RECORD_OVERHEAD + 2 * OWN;
 
 /// The next need of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,18 +75,31 @@ impl TlsSession {
         }
     }
 
-    /// Encrypts content into `out`, behind messages that rustls sends itself.
-    fn seal(&mut self, content: &[u8], out: &mut OutBytes) -> io::Result<()> {
-        loop {
-            let sealed = match self {
-                Self::Client(session) => seal(session.process_tls_records(&mut []), content, out),
-                Self::Server(session) => seal(session.process_tls_records(&mut []), content, out),
-            };
-            if sealed? {
-                return Ok(());
-            }
+    /// The keys of the connection, once the handshake is done.
+    fn into_keys(self) -> io::Result<(ExtractedSecrets, SupportedCipherSuite, NextKey)> {
+        match self {
+            Self::Client(session) => keys(session.dangerous_into_kernel_connection()),
+            Self::Server(session) => keys(session.dangerous_into_kernel_connection()),
         }
     }
+}
+
+fn keys<Data: 'static>(
+    session: Result<(ExtractedSecrets, KernelConnection<Data>), rustls::Error>,
+) -> io::Result<(ExtractedSecrets, SupportedCipherSuite, NextKey)>
+where
+    KernelConnection<Data>: Send,
+{
+    let (secrets, mut session) = session.map_err(failed)?;
+    let suite = session.negotiated_cipher_suite();
+    let next = move |direction| {
+        let secrets = match direction {
+            Direction::Receive => session.update_rx_secret(),
+            Direction::Send => session.update_tx_secret(),
+        };
+        RecordKey::new(secrets.map_err(failed)?)
+    };
+    Ok((secrets, suite, Box::new(next)))
 }
 
 pub(crate) fn failed(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
@@ -133,209 +138,113 @@ fn step<Data>(
     Ok((discard, next))
 }
 
-/// `true` once the content is in `out`.
-fn seal<Data>(
-    status: UnbufferedStatus<'_, '_, Data>,
-    content: &[u8],
-    out: &mut OutBytes,
-) -> io::Result<bool> {
-    if let UnbufferedStatus { state: Ok(ConnectionState::WriteTraffic(mut traffic)), .. } = status {
-        out.len += traffic.encrypt(content, out.room()).map_err(|error: EncryptError| failed(error))?;
-        return Ok(true);
-    }
-    match step(status, out, &mut |_| {})?.1 {
-        // This end may still write when the other end has closed its direction.
-        TlsNeed::Again | TlsNeed::Closed => Ok(false),
-        TlsNeed::More | TlsNeed::Ready => Err(io::ErrorKind::NotConnected.into()),
-    }
-}
-
-struct SharedTls {
-    socket: TcpStream,
-    state: Mutex<TlsState>,
-}
-
-struct TlsState {
-    session: TlsSession,
-    /// Messages that the reader has to send. They go before the next bytes of the writer.
-    owed: OutBytes,
-}
-
 /// The reading direction of a connection.
 pub struct SecureReader {
-    shared: Arc<SharedTls>,
-    incoming: Vec<u8>,
-    start: usize,
-    end: usize,
-    /// Decrypted content that did not fit.
-    rest: Vec<u8>,
-    taken: usize,
-    closed: bool,
+    socket: Arc<TcpStream>,
+    records: RecordOpener,
 }
 
 impl SecureReader {
-    fn new(shared: Arc<SharedTls>) -> Self {
-        Self { shared, incoming: vec![0; CHUNK], start: 0, end: 0, rest: Vec::new(), taken: 0, closed: false }
-    }
-
     /// Reads the content that is there, one byte at least. 0 is the end.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if into.is_empty() {
             return Ok(0);
         }
         loop {
-            let filled = self.open(into)?;
-            if filled > 0 || self.closed {
+            let filled = self.records.open(into)?;
+            if filled > 0 || self.records.is_closed() {
                 return Ok(filled);
             }
-            if self.receive()? == 0 {
-                self.closed = true;
-            }
+            let received = (&*self.socket).read(self.records.room())?;
+            self.records.received(received);
         }
-    }
-
-    /// Decrypts received bytes, as far as the content fits.
-    fn open(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let left = &self.rest[self.taken..];
-        let mut filled = left.len().min(into.len());
-        into[..filled].copy_from_slice(&left[..filled]);
-        self.taken += filled;
-        if self.start == self.end || filled == into.len() {
-            return Ok(filled);
-        }
-        self.rest.clear();
-        self.taken = 0;
-        let mut state = self.shared.state.lock();
-        let TlsState { session, owed } = &mut *state;
-        while self.start < self.end && filled < into.len() && !self.closed {
-            let rest = &mut self.rest;
-            let mut plain = |content: &[u8]| {
-                let fits = content.len().min(into.len() - filled);
-                into[filled..filled + fits].copy_from_slice(&content[..fits]);
-                filled += fits;
-                rest.extend_from_slice(&content[fits..]);
-            };
-            let (done, next) = session.step(&mut self.incoming[self.start..self.end], owed, &mut plain)?;
-            self.start += done;
-            match next {
-                TlsNeed::Again => {}
-                TlsNeed::More | TlsNeed::Ready => break,
-                TlsNeed::Closed => self.closed = true,
-            }
-        }
-        Ok(filled)
-    }
-
-    /// Reads from the socket.
-    fn receive(&mut self) -> io::Result<usize> {
-        self.incoming.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
-        if self.end == self.incoming.len() {
-            // No record is that long.
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        let n = (&self.shared.socket).read(&mut self.incoming[self.end..])?;
-        self.end += n;
-        Ok(n)
     }
 }
 
 impl AsFd for SecureReader {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.shared.socket.as_fd()
+        self.socket.as_fd()
     }
 }
 
 /// The writing direction of a connection.
 pub struct SecureWriter {
-    shared: Arc<SharedTls>,
-    out: OutBytes,
+    socket: Arc<TcpStream>,
+    records: RecordSealer,
 }
 
 impl SecureWriter {
+    /// Updates the key after so many records.
+    #[cfg(test)]
+    fn limit(&mut self, records: u64) {
+        self.records.limit = records;
+    }
+
     /// Encrypts content, and sends full chunks.
     pub(crate) fn write(&mut self, mut content: &[u8], liveness: &Liveness) -> io::Result<()> {
         while !content.is_empty() {
-            let room = CHUNK.saturating_sub(self.out.len);
-            if room < RECORD.min(content.len()) {
+            if self.records.is_full() {
                 self.flush(liveness)?;
-                continue;
             }
-            let (now, later) = content.split_at(content.len().min(room));
-            self.seal(|session, out| session.seal(now, out))?;
-            content = later;
+            content = self.records.seal(content)?;
         }
         Ok(())
     }
 
-    fn seal(
-        &mut self,
-        work: impl FnOnce(&mut TlsSession, &mut OutBytes) -> io::Result<()>,
-    ) -> io::Result<()> {
-        let mut state = self.shared.state.lock();
-        if state.owed.len > 0 {
-            let owed = state.owed.filled();
-            let room = self.out.bytes.get_mut(self.out.len..self.out.len + owed.len());
-            room.ok_or(io::ErrorKind::InvalidData)?.copy_from_slice(owed);
-            self.out.len += state.owed.len;
-            state.owed.len = 0;
-        }
-        work(&mut state.session, &mut self.out)
-    }
-
     /// Sends all encrypted content.
     pub(crate) fn flush(&mut self, liveness: &Liveness) -> io::Result<()> {
-        let mut socket = &self.shared.socket;
-        let sent = write_all(&mut [IoSlice::new(self.out.filled())], &mut socket, liveness, |socket, _| {
+        let mut socket = &*self.socket;
+        let records = &mut [IoSlice::new(self.records.sealed())];
+        let sent = write_all(records, &mut socket, liveness, |socket, _| {
             wait(socket.as_fd(), PollFlags::OUT, liveness)
         });
-        self.out.len = 0;
+        self.records.clear();
         sent
     }
 
     /// Closes the writing direction.
     pub(crate) fn close(mut self) {
-        let closed = self.seal(|session, out| {
-            let status_len = match session {
-                TlsSession::Client(session) => close(session.process_tls_records(&mut []), out),
-                TlsSession::Server(session) => close(session.process_tls_records(&mut []), out),
-            };
-            status_len.map(drop)
-        });
-        if closed.is_ok() {
+        if self.records.seal_close().is_ok() {
             // If the socket is full now, the connection is dead.
-            let _ = io::Write::write(&mut &self.shared.socket, self.out.filled());
+            let _ = io::Write::write(&mut &*self.socket, self.records.sealed());
         }
-        let _ = self.shared.socket.shutdown(std::net::Shutdown::Write);
+        let _ = self.socket.shutdown(std::net::Shutdown::Write);
     }
 }
 
 impl AsFd for SecureWriter {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.shared.socket.as_fd()
+        self.socket.as_fd()
     }
 }
 
-fn close<Data>(status: UnbufferedStatus<'_, '_, Data>, out: &mut OutBytes) -> io::Result<()> {
-    if let Ok(ConnectionState::WriteTraffic(mut traffic)) = status.state {
-        out.len += traffic.queue_close_notify(out.room()).map_err(|error: EncryptError| failed(error))?;
-    }
-    Ok(())
-}
-
-/// The two sides of a connection on this socket. `plain` was decrypted before, `received` was not looked at yet.
+/// The two sides of a connection on this socket. `early` was decrypted before, `received` was not looked at yet.
+///
+/// A peer that asks for a new key in the packet that ends the handshake gets no connection, because rustls keeps its answer.
+/// No haul does that.
+///
+/// # Errors
+/// If the handshake is not done, or rustls keeps the keys.
 pub(crate) fn split(
     session: TlsSession,
     socket: TcpStream,
-    plain: Vec<u8>,
+    early: Vec<u8>,
     received: &[u8],
-) -> (SecureReader, SecureWriter) {
-    let shared =
-        Arc::new(SharedTls { socket, state: Mutex::new(TlsState { session, owed: OutBytes::new(OWN) }) });
-    let mut reader = SecureReader::new(shared.clone());
-    reader.rest = plain;
-    reader.end = received.len();
-    reader.incoming[..reader.end].copy_from_slice(received);
-    (reader, SecureWriter { shared, out: OutBytes::new(OUT) })
+) -> io::Result<(SecureReader, SecureWriter)> {
+    let (ExtractedSecrets { tx, rx }, suite, next) = session.into_keys()?;
+    let suite = suite.tls13().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not TLS 1.3"))?;
+    let limit = suite.common.confidentiality_limit;
+    let socket = Arc::new(socket);
+    let updates = Arc::new(KeyUpdates::new(next));
+    let mut reader = RecordOpener::new(RecordKey::new(rx)?, updates.clone(), early);
+    if !received.is_empty() {
+        let room = reader.room().get_mut(..received.len()).ok_or(io::ErrorKind::InvalidData)?;
+        room.copy_from_slice(received);
+        reader.received(received.len());
+    }
+    let writer = RecordSealer::new(RecordKey::new(tx)?, limit, updates);
+    Ok((SecureReader { socket: socket.clone(), records: reader }, SecureWriter { socket, records: writer }))
 }
+
+#[cfg(test)]
+mod tests;

@@ -272,7 +272,7 @@ pub(super) struct Back {
 }
 
 enum DirectArrival {
-    Connection(Streams),
+    Connection(Box<Streams>),
     Failed(String),
 }
 
@@ -286,7 +286,7 @@ impl Back {
     ) -> std::io::Result<Self> {
         let (tell, arrivals) = unbounded();
         let arrived = tell.clone();
-        let taken = Box::new(move |streams| drop(arrived.send(DirectArrival::Connection(streams))));
+        let taken = Box::new(move |streams| drop(arrived.send(DirectArrival::Connection(Box::new(streams)))));
         let listener = Listener::open(bind, ports, from, credentials, taken)?;
         Ok(Self { session: OnceLock::new(), listener, arrivals, tell, name })
     }
@@ -306,20 +306,20 @@ impl Back {
     fn reach(&self) -> std::result::Result<(), String> {
         let streams = self.arrival(true, FIND)?;
         // It is used as the first connection.
-        drop(self.tell.send(DirectArrival::Connection(streams)));
+        drop(self.tell.send(DirectArrival::Connection(Box::new(streams))));
         Ok(())
     }
 
     /// Takes a connection that has arrived, or waits for one; `asked`: asks for it first.
     fn arrival(&self, asked: bool, timeout: Duration) -> std::result::Result<Streams, String> {
         if let Ok(DirectArrival::Connection(streams)) = self.arrivals.try_recv() {
-            return Ok(streams);
+            return Ok(*streams);
         }
         if asked {
             self.ask()?;
         }
         match self.arrivals.recv_timeout(timeout) {
-            Ok(DirectArrival::Connection(streams)) => Ok(streams),
+            Ok(DirectArrival::Connection(streams)) => Ok(*streams),
             Ok(DirectArrival::Failed(why)) => Err(why),
             Err(_) => Err("no answer".to_owned()),
         }
