@@ -95,6 +95,8 @@ pub(crate) struct BenchCase {
     pub(crate) link: Option<LinkSpec>,
     /// The server at the remote end of the link.
     pub(crate) far: Far,
+    /// Whether a stream out of a bucket goes into another program; else into a file.
+    pub(crate) piped: bool,
     /// The side that is slow; `None`: neither.
     pub(crate) slow: Option<SlowSide>,
     /// Which copies are reported.
@@ -135,6 +137,7 @@ const PUSH: BenchCase = BenchCase {
     route: DataDirection::Push,
     link: None,
     far: Far::Machine,
+    piped: true,
     slow: None,
     passes: Passes::First,
     tools: REMOTE,
@@ -147,6 +150,9 @@ const PACKED: BenchCase = BenchCase { link: mbit(100, 10), tools: PACKING, timeo
 /// Small files onto an SMB share, 4 ms away.
 const SHARED: BenchCase =
     BenchCase { data: &DEEP, quick: &DEEP_QUICK, link: gbit(1, 4), far: Far::Share, tools: SHARES, ..PUSH };
+
+/// One large file.
+const SHARED_FILE: BenchCase = BenchCase { data: &GIBIBYTE, quick: &NOISE_FILE_QUICK, ..SHARED };
 
 /// A stream into an object store.
 const PUT: BenchCase = BenchCase {
@@ -315,6 +321,13 @@ pub(crate) static CASES: &[BenchCase] = &[
     },
     BenchCase { name: "get-lan", about: "the same out of it, to a pipe", link: gbit(40, 0), ..GET },
     BenchCase {
+        name: "get-lan-file",
+        about: "the same out of it, to a file",
+        link: gbit(40, 0),
+        piped: false,
+        ..GET
+    },
+    BenchCase {
         name: "unpack5g",
         about: "a database of 2 GB as xbstream out of an object store, over a long and fast line",
         data: &SCHEMA,
@@ -365,12 +378,13 @@ pub(crate) static CASES: &[BenchCase] = &[
         passes: Passes::Again,
         ..SHARED
     },
+    BenchCase { name: "smb1g", about: "a file of 1 GiB onto an SMB share, 4 ms away", ..SHARED_FILE },
+    BenchCase { name: "smb-lan", about: "the same without delay", link: gbit(40, 0), ..SHARED_FILE },
     BenchCase {
-        name: "smb1g",
-        about: "a file of 1 GiB onto an SMB share, 4 ms away",
-        data: &GIBIBYTE,
-        quick: &NOISE_FILE_QUICK,
-        ..SHARED
+        name: "smb5g",
+        about: "the same over a long and fast line",
+        link: gbit(5, 60),
+        ..SHARED_FILE
     },
     BenchCase { name: "objects-up", about: "12,200 small files into an object store", ..OBJECTS },
     BenchCase { name: "objects-down", about: "the same out of it", route: DataDirection::Pull, ..OBJECTS },

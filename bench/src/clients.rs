@@ -25,7 +25,8 @@ fn plan(job: &BenchCopy, words: impl Fn(&str, &str) -> Words) -> Option<CopyComm
         (DataDirection::Pull, Some(file)) => {
             let directory = file.rsplit_once('/').map_or("", |(directory, _)| directory);
             let get = words(&format!("{source}/{file}"), "").get;
-            format!("mkdir -p {target}/{directory} && {get} | cat > {target}/{file}")
+            let through = if job.piped { "| cat " } else { "" };
+            format!("mkdir -p {target}/{directory} && {get} {through}> {target}/{file}")
         }
         (DataDirection::Push | DataDirection::Pull, None) => words(source, target).tree,
         (DataDirection::Local, _) => return None,

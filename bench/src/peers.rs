@@ -301,6 +301,7 @@ mod tests {
             target: "/b",
             ssh: Some(&ssh),
             bucket: None,
+            piped: true,
             share: None,
             file: None,
             haul: "/bin/haul",

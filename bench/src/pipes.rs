@@ -89,6 +89,7 @@ mod tests {
             target: "/b",
             ssh: Some(&access),
             bucket: None,
+            piped: true,
             share: None,
             file: Some("f"),
             haul: "/bin/haul",

@@ -280,6 +280,7 @@ impl CaseRunner<'_> {
             target,
             ssh: self.sshd.map(|sshd| &sshd.access),
             bucket: self.bucket.map(|bucket| &bucket.access),
+            piped: self.case.piped,
             share: self.share.map(|share| &share.access),
             file: self.file,
             haul,

@@ -54,6 +54,8 @@ pub(crate) struct BenchCopy<'a> {
     pub(crate) ssh: Option<&'a SshAccess>,
     /// The object store that is source or target: that of the two which begins with `s3://`.
     pub(crate) bucket: Option<&'a BucketAccess>,
+    /// Whether a stream out of the object store goes into another program; else into a file.
+    pub(crate) piped: bool,
     /// The share that has source or target, if there is one.
     pub(crate) share: Option<&'a ShareAccess>,
     /// The only file of the source, if it is a single file.

@@ -118,6 +118,14 @@ impl Auto {
         let _ = self.link.set(link);
     }
 
+    /// The link carried `rate` bytes per second in an earlier run. After the first window this says no more.
+    pub(crate) fn expect(&self, rate: f64) {
+        let mut state = self.state.lock();
+        if state.first {
+            state.chooser.expect(rate, self.allowed);
+        }
+    }
+
     /// A batch begins. After [`Choice::Pack`] it counts as being compressed until [`Auto::packed`].
     pub(crate) fn begin(&self) -> Choice {
         let mut state = self.at(Instant::now());

@@ -2,7 +2,7 @@
 //!
 //! It evaluates windows of a fraction of a second. A window shows which of three limits holds: the link (batches wait
 //! for it), the CPUs (batches wait to be compressed), or neither (the source or the remote end). From this it estimates
-//! the rate of the link, and predicts for each rung of the ladder how many plain bytes per second would arrive: limited
+//! the rate of the link (an earlier run may have found it), and predicts for each rung of the ladder how many plain bytes per second would arrive: limited
 //! by the link at the rung's ratio, by the CPUs, and by the observed rate of the remote end. It takes the cheapest rung
 //! that comes close to the best.
 //!
@@ -17,7 +17,7 @@ use crate::ladder::{ContentProperties, LADDER, Rung, SAMPLE_GAIN, START, UNKNOWN
 use crate::results::Results;
 
 /// The measurements of one window.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sight {
     /// Length in seconds.
     pub(crate) seconds: f64,
@@ -37,6 +37,14 @@ pub(crate) struct Sight {
     pub(crate) held: Option<f64>,
 }
 
+/// To try a rung, content is sent on it. So many bytes are on their way before there is a result. A try is due once it
+/// costs no more than this share of the time.
+const TRIED: f64 = 84e6;
+const TRY_SHARE: f64 = 1.0 / 30.0;
+/// The longest time in seconds for which the rate of an earlier run is trusted while the link is not full.
+const TRUSTED: f64 = 20.0;
+/// CPU seconds per plain byte besides compression, until they are measured: reading, hashing, encrypting and sending.
+const BESIDES: f64 = 1.2e-9;
 /// A rung must be this much better than the present one to be taken.
 const BETTER: f64 = 1.08;
 /// A cheaper rung counts as good as the best if it comes this close.
@@ -93,6 +101,9 @@ pub(crate) struct Chooser {
     fresh: u32,
     /// The estimated rate of the link in bytes per second.
     link: Option<f64>,
+    /// The rate of the link in an earlier run, and for how many seconds it is trusted.
+    known: Option<f64>,
+    trusted: f64,
     /// The rate as last measured, and the number of successive windows with a different one.
     firm: Option<f64>,
     odd: u32,
@@ -125,6 +136,8 @@ impl Default for Chooser {
             content: UNKNOWN,
             fresh: 0,
             link: None,
+            known: None,
+            trusted: 0.0,
             firm: None,
             odd: 0,
             most: 0.0,
@@ -147,6 +160,17 @@ impl Chooser {
     /// The rung to use.
     pub(crate) fn at(&self) -> usize {
         self.at
+    }
+
+    /// Before the first window: the link carried `rate` bytes per second in an earlier run, and there are so many CPUs.
+    pub(crate) fn expect(&mut self, rate: f64, cores: f64) {
+        (self.link, self.known, self.firm) = (Some(rate), Some(rate), Some(rate));
+        self.trusted = (TRIED / rate / TRY_SHARE).min(TRUSTED);
+        let sight = Sight { seconds: 1.0, plain: 1.0, wire: 1.0, cores, other: BESIDES, ..Sight::default() };
+        let predicted = |rung: usize| self.predict(&LADDER[rung], &sight, sight.plain);
+        if predicted(0) >= predicted(START) * AS_GOOD {
+            self.at = 0;
+        }
     }
 
     /// `plain` bytes were compressed to `packed` bytes on a rung, in so many seconds of CPU time.
@@ -222,7 +246,7 @@ impl Chooser {
             // Harder compression now would keep the link from ever being filled.
             self.link = Some(wire);
             self.choose(sight, plain, wire, false);
-            self.link = None;
+            self.link = self.known;
             return;
         }
         if self.settled < 2 {
@@ -257,11 +281,12 @@ impl Chooser {
             }
         } else {
             self.slack = self.slack.saturating_add(1);
+            self.trusted -= sight.seconds;
             if self.slack > 1 {
                 // A single window may show a growing buffer.
                 self.firm = self.firm.map(|known| known.max(wire));
             }
-            let eager = self.slack.min(6);
+            let eager = if self.trusted > 0.0 { 0 } else { self.slack.min(6) };
             // If nothing waits, the source is the limit and there is no hurry.
             let eager = if waiting < 0.7 { eager.min(1) } else { eager };
             let guess = if eager == 0 { 1.0 } else { 1.0 + 0.05 * f64::from(1_u32 << (eager - 1)) };

@@ -93,6 +93,11 @@ impl Packer {
         self.auto.watch(Box::new(link));
     }
 
+    /// The connections carried `rate` bytes per second in an earlier run. To be called before much content is sent.
+    pub fn expect(&self, rate: f64) {
+        self.auto.expect(rate);
+    }
+
     /// Compresses `content` in place as requested. Incompressible content stays unchanged.
     pub fn pack(self: &Arc<Self>, wish: Compress, content: &mut Buffer) -> Packed {
         let plain = content.bytes().len();

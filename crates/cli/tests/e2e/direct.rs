@@ -29,6 +29,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         where_it_is_not_known_who_is_reached_nobody_listens,
         words_that_cannot_be_obeyed_are_refused,
         only_the_requested_version_of_ip_is_used,
+        the_next_run_knows_the_rate_of_the_connections,
     ];
     all.extend(cases![crate::Need::Root; connections_that_are_cut_again_and_again]);
     all
@@ -93,6 +94,19 @@ fn content_goes_around_ssh_by_itself_and_one_login_is_enough() {
         assert_eq!(scene.sshd().logins(), 1, "{way:?}");
         scene.assert_all_gone();
     }
+}
+
+fn the_next_run_knows_the_rate_of_the_connections() {
+    let scene = Scene::new();
+    // Some 40 MB/s for three seconds.
+    let program = "for i in $(seq 30); do head -c 4194304 /dev/urandom; sleep 0.1; done";
+    let run = scene.haul_ssh("put").args(["--transport", "tls"]).arg(scene.remote(scene.join("stream")));
+    let _ = run.args(["--", "sh", "-c", program]).finish().expect_success();
+    let hosts: Vec<_> = fs::read_dir(scene.home().join("state/haul/hosts")).unwrap().collect();
+    assert_eq!(hosts.len(), 1);
+    let line = fs::read_to_string(hosts[0].as_ref().unwrap().path()).unwrap();
+    let rate = line.trim_end().rsplit_once(" bytes-per-second ").expect(&line).1.parse::<u64>().unwrap();
+    assert!((1_000_000..1_000_000_000).contains(&rate), "{line}");
 }
 
 fn ssh_alone_where_that_is_asked_for() {

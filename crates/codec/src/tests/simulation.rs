@@ -296,3 +296,43 @@ fn levels_that_gain_nothing_are_left() {
         assert!(hard == 0, "{hard} of 120 windows");
     }
 }
+
+#[test]
+fn a_link_that_an_earlier_run_has_measured() {
+    // The link is never full: text compresses faster than the CPUs can compress it. Uncompressed content is not tried.
+    let world = SimulatedWorld { link: 1000.0 * MBIT, content: TEXT, ..FAST };
+    let mut chooser = Chooser::default();
+    chooser.expect(1000.0 * MBIT, 2.0);
+    for number in 0..60 {
+        world.window(&mut chooser);
+        assert!(chooser.at() > 0, "{number} {chooser:?}");
+    }
+    // On a fast link the first batch is sent as it is, unless there are many CPUs.
+    for (cores, at) in [(2.0, 0), (16.0, 3)] {
+        let mut chooser = Chooser::default();
+        chooser.expect(5000.0 * MBIT, cores);
+        assert_eq!(chooser.at(), at);
+    }
+}
+
+#[test]
+fn a_link_that_has_changed_since_the_earlier_run() {
+    for link in [100.0, 1000.0, 5000.0, 40_000.0] {
+        for known in [100.0, 1000.0, 5000.0, 40_000.0] {
+            for content in [TEXT, PAGES, NOISE] {
+                let world = SimulatedWorld { link: link * MBIT, content, other: 1.2e-9, ..FAST };
+                let mut chooser = Chooser::default();
+                chooser.expect(known * MBIT, 2.0);
+                // At most twenty seconds.
+                world.run(&mut chooser, 90);
+                let share = world.run(&mut chooser, 100);
+                let mut unaware = Chooser::default();
+                world.run(&mut unaware, 90);
+                let other = world.run(&mut unaware, 100);
+                // A rung that promises less than 8 % more is not tried, and this one has not begun with it.
+                let least = (other - 0.03).min(0.88);
+                assert!(share > least, "{share}, {other} with {link} after {known} Mbit/s, {content:?}");
+            }
+        }
+    }
+}

@@ -44,7 +44,7 @@ pub struct PeerConfig {
     pub pace: Pace,
     /// How to compress content in transit.
     pub compress: Compress,
-    /// The directory of the hints from earlier runs about the best number of connections; `None` for no hints.
+    /// The directory of the hints from earlier runs about the links to hosts; `None` for no hints.
     pub hints: Option<PathBuf>,
     /// Look for a direct connection only once content has to pass this host: see [`super::Broker`].
     pub defer: bool,

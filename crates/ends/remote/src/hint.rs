@@ -1,4 +1,4 @@
-//! Remembers the best number of connections to a host between runs. Nothing depends on it.
+//! Remembers facts about the link to a host between runs. Nothing depends on them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,21 @@ use std::time::Duration;
 
 /// A hint is valid for a link whose round trip is at most this many times longer or shorter.
 const LIKE: f64 = 2.0;
+/// Shorter round trips are alike: those of a local network vary by more than [`LIKE`].
+const NEAR: Duration = Duration::from_millis(2);
 /// The longest hint, in bytes.
-const MAX_LEN: u64 = 100;
+const MAX_LEN: u64 = 200;
 
-/// The file with the hint of one host. Errors of this file are ignored.
+/// The facts about the link to a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct KnownLink {
+    /// The best number of connections.
+    pub(super) streams: Option<u32>,
+    /// The bytes per second that the connections carried.
+    pub(super) rate: Option<u64>,
+}
+
+/// The file with the facts about one host. Errors of this file are ignored.
 #[derive(Clone, Debug)]
 pub(super) struct Hint(PathBuf);
 
@@ -20,26 +31,43 @@ impl Hint {
         Self(directory.join(&hex.as_str()[..16]))
     }
 
-    /// The best number of connections of the last run, if the round trip is about the same.
-    pub(super) fn load(&self, round_trip: Option<Duration>) -> Option<u32> {
-        let there = std::fs::metadata(&self.0).ok()?;
-        let text = (there.len() <= MAX_LEN).then(|| std::fs::read_to_string(&self.0).ok())??;
-        let (streams, micros) = text.trim_end().strip_prefix("streams ")?.split_once(" round-trip-us ")?;
-        let (known, now) = (micros.parse::<f64>().ok()?, round_trip?.as_secs_f64() * 1e6);
-        let like = known <= now * LIKE && now <= known * LIKE;
-        streams.parse().ok().filter(|_| like)
+    /// The facts of earlier runs, if the round trip is about the same.
+    pub(super) fn load(&self, round_trip: Duration) -> KnownLink {
+        self.read()
+            .filter(|(known, _)| is_like(*known, round_trip))
+            .map_or_else(KnownLink::default, |(_, link)| link)
     }
 
-    /// Saves the best number of connections.
-    pub(super) fn save(&self, streams: u32, round_trip: Option<Duration>) {
-        let (Some(round_trip), Some(directory)) = (round_trip, self.0.parent()) else { return };
-        let line = format!("streams {streams} round-trip-us {}\n", round_trip.as_micros());
+    fn read(&self) -> Option<(Duration, KnownLink)> {
+        let there = std::fs::metadata(&self.0).ok()?;
+        let text = (there.len() <= MAX_LEN).then(|| std::fs::read_to_string(&self.0).ok())??;
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let value =
+            |name| words.chunks_exact(2).find(|pair| pair[0] == name).and_then(|pair| pair[1].parse().ok());
+        let link = KnownLink {
+            streams: value("streams").and_then(|streams| u32::try_from(streams).ok()),
+            rate: value("bytes-per-second").filter(|rate| *rate > 0),
+        };
+        Some((Duration::from_micros(value("round-trip-us")?), link))
+    }
+
+    /// Saves the facts.
+    pub(super) fn save(&self, link: &KnownLink, round_trip: Duration) {
+        let Some(directory) = self.0.parent() else { return };
+        let streams = link.streams.map(|streams| format!("streams {streams} ")).unwrap_or_default();
+        let rate = link.rate.map(|rate| format!(" bytes-per-second {rate}")).unwrap_or_default();
+        let line = format!("{streams}round-trip-us {}{rate}\n", round_trip.as_micros());
         let written = tempfile::NamedTempFile::new_in(directory).and_then(|mut file| {
             file.write_all(line.as_bytes())?;
             Ok(file.persist(&self.0)?)
         });
         drop(written);
     }
+}
+
+fn is_like(a: Duration, b: Duration) -> bool {
+    let [a, b] = [a, b].map(|round_trip| round_trip.max(NEAR).as_secs_f64());
+    a <= b * LIKE && b <= a * LIKE
 }
 
 #[cfg(test)]
@@ -50,18 +78,26 @@ mod tests {
     fn a_hint_is_for_the_same_link_only() {
         let directory = tempfile::tempdir().unwrap();
         let hint = Hint::of(directory.path(), &["ssh", "db1"]);
-        let ms = |ms| Some(Duration::from_millis(ms));
-        assert_eq!(hint.load(ms(60)), None);
-        hint.save(9, ms(60));
-        assert_eq!(
-            (hint.load(ms(70)), hint.load(ms(40)), hint.load(ms(1)), hint.load(None)),
-            (Some(9), Some(9), None, None)
-        );
-        assert_eq!(Hint::of(directory.path(), &["ssh", "db2"]).load(ms(60)), None);
-        hint.save(5, ms(1));
-        assert_eq!(hint.load(ms(1)), Some(5));
-        std::fs::write(&hint.0, "streams many round-trip-us 60000\n").unwrap();
-        assert_eq!(hint.load(ms(60)), None);
+        let ms = Duration::from_millis;
+        let none = KnownLink::default();
+        assert_eq!(hint.load(ms(60)), none);
+        let link = KnownLink { streams: Some(9), rate: Some(119_000_000) };
+        hint.save(&link, ms(60));
+        let loaded = [70, 40, 1, 0].map(|round_trip| hint.load(ms(round_trip)));
+        assert_eq!(loaded, [link, link, none, none]);
+        assert_eq!(Hint::of(directory.path(), &["ssh", "db2"]).load(ms(60)), none);
+        for link in [KnownLink { streams: Some(5), rate: None }, KnownLink { streams: None, rate: Some(7) }] {
+            hint.save(&link, ms(1));
+            assert_eq!([0, 1, 4, 5].map(|near| hint.load(ms(near))), [link, link, link, none]);
+        }
+        std::fs::write(&hint.0, "streams 5 round-trip-us 60000\n").unwrap();
+        assert_eq!(hint.load(ms(60)), KnownLink { streams: Some(5), rate: None });
+        for wrong in
+            ["streams many round-trip-us 60000 bytes-per-second 0\n", "streams 5\n", "round-trip-us\n", ""]
+        {
+            std::fs::write(&hint.0, wrong).unwrap();
+            assert_eq!(hint.load(ms(60)), none, "{wrong}");
+        }
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }

@@ -10,7 +10,8 @@
 //! * `connection`, `state`, `session`, `requests`: the connections, the answers that they owe, and the requests on
 //!   them;
 //! * `greeting`, `direct`, `admit`, `reader`: how a connection is opened, greeted and read;
-//! * `supervisor`, `tuner`, `straggler`, `hint`: who opens, watches and replaces connections, and how many there are;
+//! * `supervisor`, `tuner`, `straggler`, `carried`, `hint`: who opens, watches and replaces connections, how many there
+//!   are, and the facts for later runs;
 //! * `peer`, `root`, `source`, `sink`, `parts`, `watch`: the calls of the contract as requests;
 //! * `third_party`: copies between two remote ends;
 //! * `probe`: measures the link.
@@ -18,6 +19,7 @@
 //! Frames are in `haul-transport`, messages in `haul-wire`.
 
 mod admit;
+mod carried;
 mod config;
 mod connection;
 mod direct;

@@ -107,7 +107,8 @@ impl Peer {
         });
         let watched = session.clone();
         peer.packer.watch(move || watched.link_time());
-        let mut supervisor = SessionSupervisor::new(session, hello, config.streams, direct, hint);
+        let mut supervisor =
+            SessionSupervisor::new(session, hello, config.streams, direct, hint, peer.packer.clone());
         supervisor.first()?;
         thread::Builder::new()
             .name("haul-supervisor".to_owned())

@@ -78,6 +78,10 @@ impl Session {
     /// A request was answered after this time.
     pub(super) fn measured(&self, time: Duration) {
         let mut state = self.lock();
+        if state.round_trip.is_none() {
+            // The supervisor may know the link from an earlier run.
+            self.wake_supervisor(&mut state);
+        }
         if state.round_trip.is_none_or(|known| time < known) {
             state.round_trip = Some(time);
         }
@@ -148,6 +152,7 @@ impl Session {
         } else if checked_out {
             let mut state = self.lock();
             state.moved += payload.len() as u64;
+            state.sent += payload.len() as u64;
             if let Some(up) = state.up(connection.number) {
                 up.writing = false;
             }

@@ -40,6 +40,8 @@ pub(super) struct Dialing {
 pub(super) struct ContentProgress {
     /// Bytes since the session began.
     pub(super) moved: u64,
+    /// Of these, the bytes that this end has sent.
+    pub(super) sent: u64,
     /// Direct connections.
     pub(super) direct: u32,
     /// Whether content had to wait for a connection since the last look.
@@ -281,6 +283,7 @@ impl Session {
         let mut state = self.lock();
         ContentProgress {
             moved: state.moved,
+            sent: state.sent,
             direct: state.count(true),
             waited: std::mem::take(&mut state.waited),
             tcp: state.tcp(),

@@ -87,6 +87,8 @@ pub(super) struct SessionState {
     pub(super) active: Option<u32>,
     /// Bytes of content that all connections have moved, in both directions.
     pub(super) moved: u64,
+    /// Of these, the bytes that this end has sent.
+    pub(super) sent: u64,
     /// Whether content had to wait for a connection since the tuner's last tick.
     pub(super) waited: bool,
     /// The requests that opened the roots, to repeat them to a new remote process.

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_core::{Error, Result};
+use haul_codec::Packer;
+use haul_core::{Error, HeldBy, Result};
 use haul_wire::Hello;
 
 use super::admit::{open, open_direct};
+use super::carried::CarriedRate;
 use super::connection::Connection;
 use super::direct::Finder;
-use super::hint::Hint;
+use super::hint::{Hint, KnownLink};
 use super::session::{ContentProgress, Dialing, Session};
 use super::state::DirectState;
 use super::straggler::Stragglers;
@@ -43,23 +45,23 @@ pub(super) struct SessionSupervisor {
     streams: u32,
     tuner: Option<Tuner>,
     hint: Option<Hint>,
+    /// The facts of earlier runs, and the round trip for which they were looked up.
+    known: KnownLink,
+    known_for: Option<Duration>,
+    carried: CarriedRate,
+    packer: Arc<Packer>,
     stragglers: Stragglers,
     begun: Instant,
     /// Bytes moved up to the tuner's last tick, and the time of that tick.
     tuned: (u64, Instant),
+    /// Bytes sent up to then.
+    sent: u64,
     growth: ConnectionGrowth,
     /// Direct connections that were refused since one was opened.
     direct_refused: u32,
     restarts: Restarts,
     outcomes: crossbeam_channel::Receiver<DialOutcome>,
     tell: crossbeam_channel::Sender<DialOutcome>,
-}
-
-/// The initial number of direct connections.
-fn first(hint: Option<&Hint>, round_trip: Option<Duration>) -> u32 {
-    let known = hint.and_then(|hint| hint.load(round_trip));
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    known.map_or_else(|| tuner::first(round_trip, cores()), |known| known.clamp(1, tuner::MOST))
 }
 
 /// The result of an attempt to open a connection.
@@ -75,6 +77,7 @@ impl SessionSupervisor {
         streams: u32,
         finder: Option<Finder>,
         hint: Option<Hint>,
+        packer: Arc<Packer>,
     ) -> Self {
         let (tell, outcomes) = crossbeam_channel::unbounded();
         Self {
@@ -84,9 +87,14 @@ impl SessionSupervisor {
             streams,
             tuner: None,
             hint,
+            known: KnownLink::default(),
+            known_for: None,
+            carried: CarriedRate::default(),
+            packer,
             stragglers: Stragglers::default(),
             begun: Instant::now(),
             tuned: (0, Instant::now()),
+            sent: 0,
             growth: ConnectionGrowth::default(),
             direct_refused: 0,
             restarts: Restarts::default(),
@@ -115,6 +123,8 @@ impl SessionSupervisor {
                 self.look_after(&wakeup.connections, elapsed);
             }
             self.hear_outcomes();
+            let round_trip = self.session.dialing().round_trip;
+            self.known(round_trip);
             self.tune();
             let ending = self.hurry();
             if wakeup.is_cut_off {
@@ -180,19 +190,61 @@ impl SessionSupervisor {
         }
         let progress = self.session.progress();
         let ContentProgress { direct, round_trip, is_remote, .. } = progress;
-        let moved = progress.moved - self.tuned.0;
+        let (moved, elapsed) = (progress.moved - self.tuned.0, self.tuned.1.elapsed());
         self.tuned = (progress.moved, Instant::now());
+        let sent = progress.sent - std::mem::replace(&mut self.sent, progress.sent);
+        let known = self.known(round_trip);
+        // A limit of this run says nothing about the link, and neither does a receiver that is slower.
+        if direct > 0 && self.session.pace.outbound.rate().is_none() {
+            let is_receiver = progress.tcp.is_some_and(|tcp| tcp.held_by == Some(HeldBy::Window));
+            let rate = known.rate.map(|rate| rate as f64);
+            let waited = progress.waited && !is_receiver;
+            if let Some(rate) = self.carried.tick(sent, elapsed.as_secs_f64(), waited, rate) {
+                self.learn(KnownLink { rate: Some(rate as u64), ..known }, round_trip);
+            }
+        }
         if self.streams > 0 || direct == 0 {
             return;
         }
         let held = progress.tcp.is_some_and(|tcp| tcp.held_by.is_some());
-        let first = || Tuner::new(first(self.hint.as_ref(), round_trip), is_remote);
-        let tuner = self.tuner.get_or_insert_with(first);
+        let first = self.first_streams(round_trip);
+        let tuner = self.tuner.get_or_insert_with(|| Tuner::new(first, is_remote));
         tuner.tick(moved, direct.min(tuner.active()), progress.waited, held);
         self.session.set_active(tuner.active());
-        if let (Some(found), Some(hint)) = (tuner.found(), &self.hint) {
-            hint.save(found, round_trip);
+        if let Some(found) = tuner.found() {
+            let known = self.known(round_trip);
+            self.learn(KnownLink { streams: Some(found), ..known }, round_trip);
         }
+    }
+
+    /// The facts of earlier runs.
+    fn known(&mut self, round_trip: Option<Duration>) -> KnownLink {
+        let (Some(hint), Some(round_trip)) = (&self.hint, round_trip) else { return self.known };
+        // It is that of the quickest answer so far: the first one may have taken longer than the link does.
+        if self.known == KnownLink::default() && self.known_for.is_none_or(|known_for| round_trip < known_for)
+        {
+            self.known_for = Some(round_trip);
+            self.known = hint.load(round_trip);
+            if let (Some(rate), None) = (self.known.rate, self.session.pace.outbound.rate()) {
+                self.packer.expect(rate as f64);
+            }
+        }
+        self.known
+    }
+
+    /// Saves facts for later runs.
+    fn learn(&mut self, link: KnownLink, round_trip: Option<Duration>) {
+        self.known = link;
+        if let (Some(hint), Some(round_trip)) = (&self.hint, round_trip) {
+            hint.save(&link, round_trip);
+        }
+    }
+
+    /// The initial number of direct connections.
+    fn first_streams(&mut self, round_trip: Option<Duration>) -> u32 {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let known = self.known(round_trip).streams;
+        known.map_or_else(|| tuner::first(round_trip, cores()), |known| known.clamp(1, tuner::MOST))
     }
 
     /// Opens further connections, as far as they are wanted.
@@ -204,9 +256,8 @@ impl SessionSupervisor {
         let (dialer, wanted, at_once) = match direct {
             DirectState::Trying => return,
             DirectState::On(dialer) => {
-                let first = || first(self.hint.as_ref(), round_trip);
-                let tuned = self.tuner.as_ref().map_or_else(first, Tuner::active);
-                (Some(dialer), tuned, DIRECT_AT_ONCE)
+                let first = self.first_streams(round_trip);
+                (Some(dialer), self.tuner.as_ref().map_or(first, Tuner::active), DIRECT_AT_ONCE)
             }
             DirectState::Off if self.growth.is_allowed() => {
                 (None, connections_for(round_trip.unwrap_or_default()), DIALS_AT_ONCE)
