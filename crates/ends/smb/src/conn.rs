@@ -1,5 +1,6 @@
 //! One connection: negotiated, logged in, and connected to the share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -36,9 +37,15 @@ pub(super) struct Conn {
 }
 
 /// A chain in flight.
-pub(super) struct Busy<'a>(&'a Conn);
+pub(super) struct Busy(Arc<Conn>);
 
-impl Drop for Busy<'_> {
+impl Busy {
+    pub(super) fn conn(&self) -> &Arc<Conn> {
+        &self.0
+    }
+}
+
+impl Drop for Busy {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
@@ -74,15 +81,20 @@ impl Conn {
         Ok(Self { wire, tree, backup_intent: login.options.backup_intent, in_flight: AtomicUsize::new(0) })
     }
 
+    /// The quickest answer to a small request so far.
+    pub(super) fn round_trip(&self) -> Duration {
+        self.wire.estimated_rtt().unwrap_or_default()
+    }
+
     /// The chains that wait for answers.
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
 
     /// Counts a chain as in flight.
-    pub(super) fn busy(&self) -> Busy<'_> {
+    pub(super) fn busy(self: &Arc<Self>) -> Busy {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
-        Busy(self)
+        Busy(Arc::clone(self))
     }
 
     pub(super) fn is_lost(&self) -> bool {
@@ -101,9 +113,14 @@ impl Conn {
     ///
     /// # Errors
     /// If the connection is of no use any more.
-    pub(super) async fn run(&self, chain: &[ChainStep], timeout: Duration) -> Result<Replies, smb2::Error> {
-        let intended = |step: &ChainStep| if self.backup_intent { step.with_backup_intent() } else { None };
-        let opens: Vec<Option<ChainStep>> = chain.iter().map(intended).collect();
+    pub(super) async fn run(
+        &self,
+        chain: &[ChainStep<'_>],
+        timeout: Duration,
+    ) -> Result<Replies, smb2::Error> {
+        let intended =
+            |step: &ChainStep<'_>| if self.backup_intent { step.with_backup_intent() } else { None };
+        let opens: Vec<Option<ChainStep<'static>>> = chain.iter().map(intended).collect();
         let steps = chain.iter().zip(&opens).map(|(step, open)| open.as_ref().unwrap_or(step));
         let ops: Vec<CompoundOp<'_>> = steps.map(|step| step.op(self.tree)).collect();
         let begun = Instant::now();
@@ -127,7 +144,7 @@ impl Conn {
     }
 
     /// A server may leave out the end of a chain after an error.
-    async fn close_handles_that_stayed_open(&self, chain: &[ChainStep], replies: &Replies) {
+    async fn close_handles_that_stayed_open(&self, chain: &[ChainStep<'_>], replies: &Replies) {
         let closes = chain.len() > 1 && chain.last().is_some_and(|step| step.command == Command::Close);
         if closes
             && replies.ok(chain.len() - 1).is_err()

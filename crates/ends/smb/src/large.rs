@@ -1,11 +1,12 @@
 //! Large files: staged slice by slice, over any connection, with a journal beside the staged file.
 //!
 //! A slice is opened, written through to the disk of the server and closed in one frame; then it is recorded in the
-//! journal. Nothing but the first slices of a run makes the staged file: a slice that is sent again after its file got
+//! journal. A flush of another handle would not do: Linux tells an error of the disk to one handle only. Nothing but the first slices of a run makes the staged file: a slice that is sent again after its file got
 //! its name finds no staged file, and makes none.
 
 use std::ops::Range;
 
+use haul_core::digest::slice_count;
 use haul_core::journal::{self, HEADER_LEN, RECORD_LEN};
 use haul_core::{ChainingValue, Error, ErrorKind, Outcome, Result, SLICE_LEN, Slice, SliceData};
 
@@ -27,6 +28,10 @@ pub(super) fn prepare(
     sink: &SmbSink,
     files: &[&PendingOffer<'_, Attrs>],
 ) -> Result<Vec<Result<Vec<Range<u32>>>>> {
+    if !sink.options.dry_run {
+        let slices = files.iter().map(|case| slice_count(case.offer.entry.len) as usize).sum();
+        sink.tree.smb.server.expect(slices)?;
+    }
     sink.tree.smb.all(files, async |case: &&PendingOffer<'_, Attrs>| {
         let (entry, replaces) = (&case.offer.entry, case.now.is_some_and(|now| now.is_file()));
         if let Some(large) = sink.large_files.of(entry) {
@@ -166,8 +171,8 @@ async fn stage(
         used += extent.len as usize;
         let mut offset = start + u64::from(extent.start);
         for piece in bytes.chunks(sink.tree.smb.server.most()) {
-            let write = ChainStep::write(offset, piece.to_vec(), sink.options.durable);
-            let replies = sink.tree.run(&[open(), write, ChainStep::close()]).await?;
+            let write = ChainStep::write(offset, piece, sink.options.durable);
+            let replies = sink.tree.smb.server.run_large(&[open(), write, ChainStep::close()]).await?;
             replies.opened()?;
             large.lock().made = true;
             check_write(&replies, 1, piece.len(), 1)?;
@@ -211,7 +216,7 @@ async fn record(sink: &SmbSink, large: &LargeFile) {
             (if from == 0 { 0 } else { HEADER_LEN + from * RECORD_LEN }, bytes, count)
         };
         let open = ChainStep::open_or_make(&large.journal, WRITE);
-        let chain = [open, ChainStep::write(at as u64, bytes, sink.options.durable), ChainStep::close()];
+        let chain = [open, ChainStep::write(at as u64, &bytes, sink.options.durable), ChainStep::close()];
         let written = sink.tree.run(&chain).await.is_ok_and(|replies| replies.all_ok().is_ok());
         if has_ended(large, written, count) {
             let _missing = remove_at(&sink.tree, &large.journal).await;

@@ -80,13 +80,14 @@ impl<'a> DirectoryListing<'a> {
         let second = ChainStep::list(FileId::SENTINEL, "*", most);
         let first = match &self.open {
             Some((_, handle)) => {
-                let replies = server.run_on(&conn, &[ChainStep::list(*handle, "*", most), second]).await?;
+                let replies =
+                    server.run_on(&conn.busy(), &[ChainStep::list(*handle, "*", most), second]).await?;
                 return self.take(&replies, 0);
             }
             None => ChainStep::list(FileId::SENTINEL, "*", most),
         };
         let open = ChainStep::open(&self.tree.remote(self.dir)?, OpenedKind::Dir, LIST);
-        let replies = server.run_on(&conn, &[open, first, second]).await?;
+        let replies = server.run_on(&conn.busy(), &[open, first, second]).await?;
         self.open = Some((conn, replies.opened()?.file_id));
         self.take(&replies, 1)
     }

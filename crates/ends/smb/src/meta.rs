@@ -59,7 +59,7 @@ impl Wish {
     }
 
     /// The command that sets it on a new entry, or on one with these attributes. `None` if there is nothing to set.
-    pub(super) fn step(&self, now: Option<&Attrs>) -> Option<ChainStep> {
+    pub(super) fn step(&self, now: Option<&Attrs>) -> Option<ChainStep<'static>> {
         let attributes = match now {
             None if self.flags == 0 => 0,
             None => self.flags | ARCHIVE,

@@ -246,7 +246,7 @@ impl ProbeFiles<'_> {
 
     async fn write(&self, name: &str, offset: u64, piece: &[u8]) -> Result<(), Fault> {
         let open = ChainStep::open(name, OpenedKind::File, WRITE);
-        let chain = [open, ChainStep::write(offset, piece.to_vec(), true), ChainStep::close()];
+        let chain = [open, ChainStep::write(offset, piece, true), ChainStep::close()];
         let replies = self.tree.run(&chain).await?;
         replies.opened()?;
         check_write(&replies, 1, piece.len(), 1)?;
@@ -286,7 +286,7 @@ impl ProbeFiles<'_> {
     }
 
     async fn create(&self, name: &str) -> Result<(), Fault> {
-        let write = ChainStep::write(0, vec![1; SMALL], false);
+        let write = ChainStep::write(0, &[1; SMALL], false);
         let replies = self.tree.run(&[ChainStep::make_empty(name, WRITE), write, ChainStep::close()]).await?;
         replies.opened()?;
         check_write(&replies, 1, SMALL, 1)?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use haul_core::sync::Mutex;
 use haul_core::{Error, Note, Ops, Result, Retry};
 
-use super::conn::Conn;
+use super::conn::{Busy, Conn};
 use super::login::ShareLogin;
 use super::login_errors::lost;
 use super::reply::Replies;
@@ -14,12 +14,27 @@ use super::runtime::runtime;
 use super::step::ChainStep;
 use smb2::types::FileId;
 use smb2::types::status::NtStatus;
-use tokio::sync::RwLock;
+use tokio::sync::{RwLock, Semaphore};
 
-/// The most connections unless the user gives another number. Each is a process at a Samba server.
+/// The most connections unless the user gives another number, to a near server and to any. Each is a process at a Samba
+/// server.
 const CONNECTIONS: usize = 4;
-/// Chains in flight on each connection before another one is opened.
+const MOST_CONNECTIONS: usize = 16;
+/// Chains in flight on each connection before another one is opened, to a near server and to a remote one. There a
+/// connection carries no more than its buffers in each round trip.
 const ENOUGH: usize = 8;
+const ENOUGH_REMOTE: usize = 1;
+/// A server with this round trip or a longer one is remote.
+const REMOTE: Duration = Duration::from_millis(10);
+/// The number of connections is for a link with this rate, in bytes per second. Each connection has at most so many bytes
+/// in flight: the largest send buffer of Linux.
+const LINK: f64 = 1.25e9;
+const BUFFER: f64 = 4.0 * 1024.0 * 1024.0;
+/// Frames with content in flight, on all connections. The library keeps each twice.
+const CONTENT_FRAMES: usize = 12;
+/// How long a frame waits for connections that are being opened, and the pause before it looks again.
+const OPENING: Duration = Duration::from_secs(1);
+const OPENING_PAUSE: Duration = Duration::from_millis(5);
 /// How often a chain is sent before its connection is called lost for good.
 const REPEATS: u32 = 8;
 /// How long to wait for the answer when a handle is closed.
@@ -34,10 +49,13 @@ pub(super) struct ShareConns {
     pub(super) login: ShareLogin,
     pub(super) ops: Arc<Ops>,
     note: Note,
-    most: usize,
+    /// The most connections; 0 lets the round trip decide.
+    asked: usize,
     state: Mutex<ShareState>,
     /// Held for each handle that is being closed.
     closing: Arc<RwLock<()>>,
+    /// Held by each frame with content.
+    content: Semaphore,
     /// Held while a connection is opened in the place of one that was lost.
     opening: tokio::sync::Mutex<()>,
 }
@@ -47,19 +65,25 @@ struct ShareState {
     conns: Vec<Arc<Conn>>,
     /// Whether a login has succeeded.
     reached: bool,
-    /// Whether another connection is being opened.
-    growing: bool,
+    /// Connections that are being opened.
+    growing: usize,
     /// Whether another connection was refused.
     full: bool,
     /// The error that ended the session.
     failed: Option<Error>,
 }
 
+impl ShareState {
+    fn round_trip(&self) -> Duration {
+        self.conns.iter().map(|conn| conn.round_trip()).min().unwrap_or_default()
+    }
+}
+
 impl ShareConns {
     pub(super) fn new(login: ShareLogin, ops: Arc<Ops>, streams: u32, note: Note) -> Arc<Self> {
-        let most = if streams == 0 { CONNECTIONS } else { streams as usize };
         let (state, closing, opening) = (Mutex::default(), Arc::default(), tokio::sync::Mutex::default());
-        Arc::new(Self { login, ops, note, most, state, closing, opening })
+        let (asked, content) = (streams as usize, Semaphore::new(CONTENT_FRAMES));
+        Arc::new(Self { login, ops, note, asked, state, closing, content, opening })
     }
 
     /// The number of open connections.
@@ -81,12 +105,26 @@ impl ShareConns {
     ///
     /// # Errors
     /// `Unreachable` if the server cannot be reached any more.
-    pub(super) async fn run(self: &Arc<Self>, chain: &[ChainStep]) -> Result<Replies> {
+    pub(super) async fn run(self: &Arc<Self>, chain: &[ChainStep<'_>]) -> Result<Replies> {
+        self.repeat(chain, async || Ok(self.pick().await?.busy())).await
+    }
+
+    /// The same for a chain with much content.
+    ///
+    /// # Errors
+    /// As [`ShareConns::run`].
+    pub(super) async fn run_large(self: &Arc<Self>, chain: &[ChainStep<'_>]) -> Result<Replies> {
+        // Nobody closes it.
+        let _one = self.content.acquire().await;
+        self.repeat(chain, async || self.pick_for_content().await).await
+    }
+
+    async fn repeat(&self, chain: &[ChainStep<'_>], pick: impl AsyncFn() -> Result<Busy>) -> Result<Replies> {
         let mut why = String::new();
         let mut is_doubted = false;
         for _ in 0..REPEATS {
-            let conn = self.pick().await?;
-            match self.run_on(&conn, chain).await {
+            let busy = pick().await?;
+            match self.run_on(&busy, chain).await {
                 // A server also answers so to a request that was changed on the way.
                 Ok(replies) if replies.has(NtStatus::ACCESS_DENIED) && !is_doubted => {
                     is_doubted = true;
@@ -102,9 +140,9 @@ impl ShareConns {
     ///
     /// # Errors
     /// `Unreachable` if the connection is lost.
-    pub(super) async fn run_on(&self, conn: &Arc<Conn>, chain: &[ChainStep]) -> Result<Replies> {
+    pub(super) async fn run_on(&self, busy: &Busy, chain: &[ChainStep<'_>]) -> Result<Replies> {
         self.ops.one();
-        let _busy = conn.busy();
+        let conn = busy.conn();
         let why = match conn.run(chain, self.login.timeout).await {
             Ok(replies) if replies.has_lost_session() => "the server has ended the session".to_owned(),
             Ok(replies) => return Ok(replies),
@@ -155,6 +193,24 @@ impl ShareConns {
         }
     }
 
+    /// A connection for much content. A remote server gets no second frame on a connection while others are being opened:
+    /// each connection comes to its rate by itself.
+    async fn pick_for_content(self: &Arc<Self>) -> Result<Busy> {
+        let begun = Instant::now();
+        loop {
+            let best = self.pick().await?;
+            {
+                let state = self.state.lock();
+                let best = state.conns.iter().min_by_key(|conn| conn.in_flight()).unwrap_or(&best);
+                let waits = best.in_flight() > 0 && state.growing > 0 && state.round_trip() >= REMOTE;
+                if !waits || begun.elapsed() > OPENING {
+                    return Ok(best.busy());
+                }
+            }
+            tokio::time::sleep(OPENING_PAUSE).await;
+        }
+    }
+
     fn least_busy(self: &Arc<Self>) -> Result<Option<Arc<Conn>>> {
         let mut state = self.state.lock();
         if let Some(error) = &state.failed {
@@ -164,28 +220,41 @@ impl ShareConns {
         let Some(best) = state.conns.iter().min_by_key(|conn| conn.in_flight()).cloned() else {
             return Ok(None);
         };
-        let grows =
-            best.in_flight() >= ENOUGH && state.conns.len() < self.most && !state.growing && !state.full;
-        if grows {
-            state.growing = true;
-            drop(state);
-            self.grow()?;
+        let enough = if state.round_trip() >= REMOTE { ENOUGH_REMOTE } else { ENOUGH };
+        if best.in_flight() >= enough {
+            self.grow(&mut state, 1)?;
         }
         Ok(Some(best))
     }
 
-    /// Begins to open another connection.
-    fn grow(self: &Arc<Self>) -> Result<()> {
-        let server = Arc::clone(self);
-        runtime()?.spawn(async move {
-            let opened = Conn::open(&server.login).await;
-            let mut state = server.state.lock();
-            state.growing = false;
-            match opened {
-                Ok(conn) => state.conns.push(Arc::new(conn)),
-                Err(_) => state.full = true,
-            }
-        });
+    /// Large files come, of so many slices: begins to open the connections for them if the server is not near. Each takes
+    /// a few round trips until it can be used, and some more to its full rate.
+    ///
+    /// # Errors
+    /// `Io` if there are no threads for that.
+    pub(super) fn expect(self: &Arc<Self>, slices: usize) -> Result<()> {
+        let mut state = self.state.lock();
+        let missing = slices.saturating_sub(state.conns.len() + state.growing);
+        if state.round_trip() < REMOTE { Ok(()) } else { self.grow(&mut state, missing) }
+    }
+
+    /// Begins to open `more` connections, but not more than there may be.
+    fn grow(self: &Arc<Self>, state: &mut ShareState, more: usize) -> Result<()> {
+        let most = if self.asked > 0 { self.asked } else { most_for(state.round_trip()) };
+        let free = if state.full { 0 } else { most.saturating_sub(state.conns.len() + state.growing) };
+        let runtime = runtime()?;
+        for _ in 0..more.min(free) {
+            state.growing += 1;
+            let growing = Growing(Arc::clone(self));
+            runtime.spawn(async move {
+                let opened = Conn::open(&growing.0.login).await;
+                let mut state = growing.0.state.lock();
+                match opened {
+                    Ok(conn) => state.conns.push(Arc::new(conn)),
+                    Err(_) => state.full = true,
+                }
+            });
+        }
         Ok(())
     }
 
@@ -205,5 +274,30 @@ impl ShareConns {
                 opened => return opened.map_err(|error| error.with_retry(Retry::Never)),
             }
         }
+    }
+}
+
+/// A connection that is being opened, whatever becomes of it.
+struct Growing(Arc<ShareConns>);
+
+impl Drop for Growing {
+    fn drop(&mut self) {
+        self.0.state.lock().growing -= 1;
+    }
+}
+
+fn most_for(round_trip: Duration) -> usize {
+    let for_link = (LINK * round_trip.as_secs_f64() / BUFFER).ceil() as usize;
+    for_link.clamp(CONNECTIONS, MOST_CONNECTIONS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_connections_over_a_longer_way() {
+        let most = [0, 4, 20, 60].map(|ms| most_for(Duration::from_millis(ms)));
+        assert_eq!(most, [4, 4, 6, 16]);
     }
 }

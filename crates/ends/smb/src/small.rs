@@ -76,7 +76,7 @@ async fn create(sink: &SmbSink, entry: &Entry, whole: &[u8]) -> Result<bool, Fau
     let (writes, sets) = (usize::from(!whole.is_empty()), usize::from(set.is_some()));
     let mut chain = vec![ChainStep::make(&remote, OpenedKind::File, WRITE)];
     if writes > 0 {
-        chain.push(ChainStep::write(0, whole.to_vec(), sink.options.durable));
+        chain.push(ChainStep::write(0, whole, sink.options.durable));
     }
     chain.extend(set);
     chain.push(ChainStep::close());
@@ -126,7 +126,7 @@ async fn stage(
         };
         let mut chain = vec![open];
         if !piece.is_empty() {
-            chain.push(ChainStep::write(at as u64, piece.to_vec(), sink.options.durable));
+            chain.push(ChainStep::write(at as u64, piece, sink.options.durable));
         }
         chain.push(ChainStep::close());
         let replies = sink.tree.run(&chain).await?;

@@ -8,7 +8,7 @@ use smb2::msg::query_info::{InfoType, QueryInfoRequest};
 use smb2::msg::read::{ReadRequest, SMB2_CHANNEL_NONE};
 use smb2::msg::set_info::SetInfoRequest;
 use smb2::msg::write::{SMB2_WRITEFLAG_WRITE_THROUGH, WriteRequest};
-use smb2::pack::Pack;
+use smb2::pack::{Pack, WriteCursor};
 use smb2::types::flags::FileAccessMask as Access;
 use smb2::types::{Command, CreditCharge, FileId, OplockLevel, TreeId};
 
@@ -63,20 +63,46 @@ pub(super) enum OpenedKind {
 }
 
 /// One command of a chain. Those after the first refer to the file that the first one opens.
-pub(super) struct ChainStep {
+pub(super) struct ChainStep<'a> {
     pub(super) command: Command,
-    body: Body,
+    body: Body<'a>,
     charge: u16,
 }
 
-enum Body {
+enum Body<'a> {
     /// It opens an entry.
     Create(Box<CreateRequest>),
-    Other(Box<dyn Pack>),
+    Other(Box<dyn Pack + 'a>),
 }
 
-impl ChainStep {
-    fn new(command: Command, body: impl Pack + 'static) -> Self {
+/// A request to write (MS-SMB2, 2.2.21). That of the library holds a copy of the content.
+struct BorrowedWrite<'a> {
+    offset: u64,
+    flags: u32,
+    data: &'a [u8],
+}
+
+impl Pack for BorrowedWrite<'_> {
+    fn pack(&self, cursor: &mut WriteCursor) {
+        cursor.write_u16_le(WriteRequest::STRUCTURE_SIZE);
+        // The header of the message and the fixed part of the request come before the content.
+        cursor.write_u16_le(64 + 48);
+        cursor.write_u32_le(self.data.len() as u32);
+        cursor.write_u64_le(self.offset);
+        cursor.write_u64_le(FileId::SENTINEL.persistent);
+        cursor.write_u64_le(FileId::SENTINEL.volatile);
+        // No channel, and nothing that remains.
+        cursor.write_u32_le(0);
+        cursor.write_u32_le(0);
+        cursor.write_u32_le(0);
+        cursor.write_u32_le(self.flags);
+        // A request has one byte at least.
+        cursor.write_bytes(if self.data.is_empty() { &[0] } else { self.data });
+    }
+}
+
+impl<'a> ChainStep<'a> {
+    fn new(command: Command, body: impl Pack + 'a) -> Self {
         Self { command, body: Body::Other(Box::new(body)), charge: 1 }
     }
 
@@ -95,11 +121,11 @@ impl ChainStep {
     }
 
     /// The command with the intent to back the entry up, if it opens one.
-    pub(super) fn with_backup_intent(&self) -> Option<Self> {
+    pub(super) fn with_backup_intent(&self) -> Option<ChainStep<'static>> {
         let Body::Create(request) = &self.body else { return None };
         let mut request = request.clone();
         request.create_options |= OPEN_FOR_BACKUP_INTENT;
-        Some(Self { command: self.command, body: Body::Create(request), charge: self.charge })
+        Some(ChainStep { command: self.command, body: Body::Create(request), charge: self.charge })
     }
 
     fn create(path: &str, kind: OpenedKind, access: u32, disposition: CreateDisposition) -> Self {
@@ -145,21 +171,9 @@ impl ChainStep {
     }
 
     /// Writes; with `through`, the server answers when the bytes are on its disk.
-    pub(super) fn write(offset: u64, data: Vec<u8>, through: bool) -> Self {
-        let len = data.len();
-        let request = WriteRequest {
-            // The header of the message and the fixed part of the request.
-            data_offset: 64 + 48,
-            offset,
-            file_id: FileId::SENTINEL,
-            channel: 0,
-            remaining_bytes: 0,
-            write_channel_info_offset: 0,
-            write_channel_info_length: 0,
-            flags: if through { SMB2_WRITEFLAG_WRITE_THROUGH } else { 0 },
-            data,
-        };
-        Self::new(Command::Write, request).charged(len)
+    pub(super) fn write(offset: u64, data: &'a [u8], through: bool) -> Self {
+        let flags = if through { SMB2_WRITEFLAG_WRITE_THROUGH } else { 0 };
+        Self::new(Command::Write, BorrowedWrite { offset, flags, data }).charged(data.len())
     }
 
     /// Reads.
@@ -293,4 +307,33 @@ fn name_buffer(to: &str, replaces: bool) -> Vec<u8> {
     buffer.extend((name.len() as u32).to_le_bytes());
     buffer.extend(name);
     buffer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_is_as_the_library_packs_it() {
+        for data in [&b""[..], b"some content"] {
+            let packed = |request: &dyn Pack| {
+                let mut cursor = WriteCursor::new();
+                request.pack(&mut cursor);
+                cursor.into_inner()
+            };
+            let known = WriteRequest {
+                data_offset: 64 + 48,
+                offset: 1 << 40,
+                file_id: FileId::SENTINEL,
+                channel: 0,
+                remaining_bytes: 0,
+                write_channel_info_offset: 0,
+                write_channel_info_length: 0,
+                flags: SMB2_WRITEFLAG_WRITE_THROUGH,
+                data: data.to_vec(),
+            };
+            let borrowed = BorrowedWrite { offset: 1 << 40, flags: SMB2_WRITEFLAG_WRITE_THROUGH, data };
+            assert_eq!(packed(&borrowed), packed(&known));
+        }
+    }
 }

@@ -125,7 +125,7 @@ impl SmbSink {
             }
             let mut chain = vec![ChainStep::make_empty(&at(remote, name), WRITE)];
             if !content.is_empty() {
-                chain.push(ChainStep::write(0, content.to_vec(), self.options.durable));
+                chain.push(ChainStep::write(0, content, self.options.durable));
             }
             chain.push(ChainStep::close());
             self.accept_stream(self.tree.run(&chain).await?.all_ok(), entry)?;

@@ -143,7 +143,7 @@ impl Tree {
     }
 
     /// Sends a chain, again if a connection is lost.
-    pub(super) async fn run(&self, chain: &[ChainStep]) -> Result<Replies> {
+    pub(super) async fn run(&self, chain: &[ChainStep<'_>]) -> Result<Replies> {
         self.smb.server.run(chain).await
     }
 
