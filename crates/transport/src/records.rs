@@ -20,8 +20,6 @@ const HEADER: usize = 5;
 const TAG: usize = 16;
 /// The bytes of a record beside its content: the header, the type of the content, and the tag.
 const OVERHEAD: usize = HEADER + 1 + TAG;
-/// The most bytes behind a header (RFC 8446, 5.2).
-const SEALED: usize = RECORD + 256;
 /// Records without content in a row, which nobody has a reason to send.
 const IDLE_RECORDS: u32 = 32;
 
@@ -129,7 +127,7 @@ impl<'a> SealedRecord<'a> {
             return Err(invalid("a record that is not encrypted"));
         }
         // Content, its type and padding are at most one byte longer than the most content (RFC 8446, 5.4).
-        if len > SEALED || len <= TAG || len - TAG > RECORD + 1 {
+        if len <= TAG || len > RECORD + 1 + TAG {
             return Err(invalid("a record of a wrong length"));
         }
         let Some(body) = rest.get(..len) else { return Ok(None) };

@@ -124,7 +124,7 @@ impl SessionSupervisor {
             }
             self.hear_outcomes();
             let round_trip = self.session.dialing().round_trip;
-            self.known(round_trip);
+            self.look_up(round_trip);
             self.tune();
             let ending = self.hurry();
             if wakeup.is_cut_off {
@@ -193,14 +193,13 @@ impl SessionSupervisor {
         let (moved, elapsed) = (progress.moved - self.tuned.0, self.tuned.1.elapsed());
         self.tuned = (progress.moved, Instant::now());
         let sent = progress.sent - std::mem::replace(&mut self.sent, progress.sent);
-        let known = self.known(round_trip);
         // A limit of this run says nothing about the link, and neither does a receiver that is slower.
         if direct > 0 && self.session.pace.outbound.rate().is_none() {
             let is_receiver = progress.tcp.is_some_and(|tcp| tcp.held_by == Some(HeldBy::Window));
-            let rate = known.rate.map(|rate| rate as f64);
+            let rate = self.known.rate.map(|rate| rate as f64);
             let waited = progress.waited && !is_receiver;
             if let Some(rate) = self.carried.tick(sent, elapsed.as_secs_f64(), waited, rate) {
-                self.learn(KnownLink { rate: Some(rate as u64), ..known }, round_trip);
+                self.learn(KnownLink { rate: Some(rate as u64), ..self.known }, round_trip);
             }
         }
         if self.streams > 0 || direct == 0 {
@@ -212,14 +211,13 @@ impl SessionSupervisor {
         tuner.tick(moved, direct.min(tuner.active()), progress.waited, held);
         self.session.set_active(tuner.active());
         if let Some(found) = tuner.found() {
-            let known = self.known(round_trip);
-            self.learn(KnownLink { streams: Some(found), ..known }, round_trip);
+            self.learn(KnownLink { streams: Some(found), ..self.known }, round_trip);
         }
     }
 
-    /// The facts of earlier runs.
-    fn known(&mut self, round_trip: Option<Duration>) -> KnownLink {
-        let (Some(hint), Some(round_trip)) = (&self.hint, round_trip) else { return self.known };
+    /// Looks for the facts of earlier runs.
+    fn look_up(&mut self, round_trip: Option<Duration>) {
+        let (Some(hint), Some(round_trip)) = (&self.hint, round_trip) else { return };
         // It is that of the quickest answer so far: the first one may have taken longer than the link does.
         if self.known == KnownLink::default() && self.known_for.is_none_or(|known_for| round_trip < known_for)
         {
@@ -229,7 +227,6 @@ impl SessionSupervisor {
                 self.packer.expect(rate as f64);
             }
         }
-        self.known
     }
 
     /// Saves facts for later runs.
@@ -241,10 +238,11 @@ impl SessionSupervisor {
     }
 
     /// The initial number of direct connections.
-    fn first_streams(&mut self, round_trip: Option<Duration>) -> u32 {
+    fn first_streams(&self, round_trip: Option<Duration>) -> u32 {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        let known = self.known(round_trip).streams;
-        known.map_or_else(|| tuner::first(round_trip, cores()), |known| known.clamp(1, tuner::MOST))
+        self.known
+            .streams
+            .map_or_else(|| tuner::first(round_trip, cores()), |known| known.clamp(1, tuner::MOST))
     }
 
     /// Opens further connections, as far as they are wanted.

@@ -6,11 +6,8 @@
 
 use std::time::Duration;
 
-/// The most bytes in flight on one connection with default settings of Linux: the largest send buffer
-/// (`net.ipv4.tcp_wmem`).
-const IN_FLIGHT: f64 = 4.0 * 1024.0 * 1024.0;
-/// The guess is made for a link of 10 Gbit/s, in bytes per second.
-const LINK: f64 = 1.25e9;
+use haul_core::connections_for_link;
+
 const FEWEST: u32 = 4;
 /// Without delay a core is the limit of a connection, so there are as many as cores, up to this many.
 const FEWEST_FOR_CORES: u32 = 16;
@@ -32,8 +29,7 @@ const LOSS: f64 = 0.98;
 
 /// The initial number of connections, on a machine with so many cores.
 pub(super) fn first(round_trip: Option<Duration>, cores: usize) -> u32 {
-    let seconds = round_trip.map_or(0.0, |time| time.as_secs_f64());
-    let for_link = (LINK * seconds / IN_FLIGHT).ceil() as u32;
+    let for_link = connections_for_link(round_trip.unwrap_or_default());
     let is_near = for_link <= FEWEST;
     let fewest = if is_near { (cores as u32).clamp(FEWEST, FEWEST_FOR_CORES) } else { FEWEST };
     for_link.clamp(fewest, MOST)

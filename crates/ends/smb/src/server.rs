@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_core::sync::Mutex;
-use haul_core::{Error, Note, Ops, Result, Retry};
+use haul_core::{Error, Note, Ops, Result, Retry, connections_for_link};
 
 use super::conn::{Busy, Conn};
 use super::login::ShareLogin;
@@ -18,18 +18,14 @@ use tokio::sync::{RwLock, Semaphore};
 
 /// The most connections unless the user gives another number, to a near server and to any. Each is a process at a Samba
 /// server.
-const CONNECTIONS: usize = 4;
-const MOST_CONNECTIONS: usize = 16;
+const CONNECTIONS: u32 = 4;
+const MOST_CONNECTIONS: u32 = 16;
 /// Chains in flight on each connection before another one is opened, to a near server and to a remote one. There a
 /// connection carries no more than its buffers in each round trip.
 const ENOUGH: usize = 8;
 const ENOUGH_REMOTE: usize = 1;
 /// A server with this round trip or a longer one is remote.
 const REMOTE: Duration = Duration::from_millis(10);
-/// The number of connections is for a link with this rate, in bytes per second. Each connection has at most so many bytes
-/// in flight: the largest send buffer of Linux.
-const LINK: f64 = 1.25e9;
-const BUFFER: f64 = 4.0 * 1024.0 * 1024.0;
 /// Frames with content in flight, on all connections. The library keeps each twice.
 const CONTENT_FRAMES: usize = 12;
 /// How long a frame waits for connections that are being opened, and the pause before it looks again.
@@ -74,6 +70,10 @@ struct ShareState {
 }
 
 impl ShareState {
+    fn least_busy(&self) -> Option<&Arc<Conn>> {
+        self.conns.iter().min_by_key(|conn| conn.in_flight())
+    }
+
     fn round_trip(&self) -> Duration {
         self.conns.iter().map(|conn| conn.round_trip()).min().unwrap_or_default()
     }
@@ -201,7 +201,7 @@ impl ShareConns {
             let best = self.pick().await?;
             {
                 let state = self.state.lock();
-                let best = state.conns.iter().min_by_key(|conn| conn.in_flight()).unwrap_or(&best);
+                let best = state.least_busy().unwrap_or(&best);
                 let waits = best.in_flight() > 0 && state.growing > 0 && state.round_trip() >= REMOTE;
                 if !waits || begun.elapsed() > OPENING {
                     return Ok(best.busy());
@@ -217,9 +217,7 @@ impl ShareConns {
             return Err(error.clone());
         }
         state.conns.retain(|conn| !conn.is_lost());
-        let Some(best) = state.conns.iter().min_by_key(|conn| conn.in_flight()).cloned() else {
-            return Ok(None);
-        };
+        let Some(best) = state.least_busy().cloned() else { return Ok(None) };
         let enough = if state.round_trip() >= REMOTE { ENOUGH_REMOTE } else { ENOUGH };
         if best.in_flight() >= enough {
             self.grow(&mut state, 1)?;
@@ -287,8 +285,7 @@ impl Drop for Growing {
 }
 
 fn most_for(round_trip: Duration) -> usize {
-    let for_link = (LINK * round_trip.as_secs_f64() / BUFFER).ceil() as usize;
-    for_link.clamp(CONNECTIONS, MOST_CONNECTIONS)
+    connections_for_link(round_trip).clamp(CONNECTIONS, MOST_CONNECTIONS) as usize
 }
 
 #[cfg(test)]
