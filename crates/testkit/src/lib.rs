@@ -54,7 +54,7 @@ pub use process::{CommandRun, Finished, Running};
 pub use random::{RandomTrees, TreeShape, duplicate};
 pub use scratch::Scratch;
 pub use smb_lock::SmbLock;
-pub use smb_relay::{Flow, SmbRelay};
+pub use smb_relay::{FlippedFrame, Flow, SmbRelay};
 pub use smbd::{Smbd, SmbdOptions};
 pub use sshd::{Sshd, SshdOptions};
 pub use store::{Proxy, ProxyTrouble};

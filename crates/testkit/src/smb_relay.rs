@@ -15,11 +15,20 @@ pub enum Flow {
     Down,
 }
 
+/// The frame in which a byte flips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlippedFrame {
+    /// The frame with this number: its last byte.
+    Number(Flow, usize),
+    /// The first frame of the client with so many bytes: the byte in the middle.
+    Long(usize),
+}
+
 /// The settings of the relay, and its counts.
 #[derive(Debug, Default)]
 struct SharedRelay {
-    /// The last byte of the frame with this number flips.
-    flips: Option<(Flow, usize)>,
+    flips: Option<FlippedFrame>,
+    flipped: AtomicBool,
     /// Words to look for.
     words: Vec<u8>,
     seen: AtomicBool,
@@ -36,10 +45,10 @@ pub struct SmbRelay {
 }
 
 impl SmbRelay {
-    /// A relay to the server at `port`. It flips the last byte of the frame with the number in `flips`, and looks for
-    /// `words` in the frames of the client.
+    /// A relay to the server at `port`. It flips a byte of the frame `flips`, and looks for `words` in the frames of
+    /// the client.
     #[must_use]
-    pub fn start(port: u16, flips: Option<(Flow, usize)>, words: &str) -> Self {
+    pub fn start(port: u16, flips: Option<FlippedFrame>, words: &str) -> Self {
         Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), port, flips, words)
     }
 
@@ -50,7 +59,7 @@ impl SmbRelay {
         Self::start_at(SocketAddr::from((Ipv4Addr::new(127, 77, high, low), 445)), port, None, "")
     }
 
-    fn start_at(at: SocketAddr, port: u16, flips: Option<(Flow, usize)>, words: &str) -> Self {
+    fn start_at(at: SocketAddr, port: u16, flips: Option<FlippedFrame>, words: &str) -> Self {
         let listener = TcpListener::bind(at).unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(SharedRelay { flips, words: words.into(), ..SharedRelay::default() });
@@ -93,6 +102,12 @@ impl SmbRelay {
         self.shared.up.load(Ordering::Relaxed)
     }
 
+    /// Whether a byte was flipped.
+    #[must_use]
+    pub fn has_flipped(&self) -> bool {
+        self.shared.flipped.load(Ordering::Relaxed)
+    }
+
     /// Whether a client has sent the words.
     #[must_use]
     pub fn has_seen_words(&self) -> bool {
@@ -115,10 +130,15 @@ fn pass(flow: Flow, mut from: &TcpStream, mut to: &TcpStream, shared: &SharedRel
         from.read_exact(&mut frame)?;
         let counter = if flow == Flow::Up { &shared.up } else { &shared.down };
         let number = counter.fetch_add(1, Ordering::Relaxed) + 1;
-        if shared.flips == Some((flow, number))
-            && let Some(last) = frame.last_mut()
+        let place = match shared.flips {
+            Some(FlippedFrame::Number(of, nth)) if (of, nth) == (flow, number) => frame.len().checked_sub(1),
+            Some(FlippedFrame::Long(len)) if flow == Flow::Up && frame.len() >= len => Some(frame.len() / 2),
+            _ => None,
+        };
+        if let Some(byte) = place.and_then(|place| frame.get_mut(place))
+            && !shared.flipped.swap(true, Ordering::Relaxed)
         {
-            *last ^= 1;
+            *byte ^= 1;
         }
         let words = &shared.words[..];
         if flow == Flow::Up && !words.is_empty() && frame.windows(words.len()).any(|some| some == words) {

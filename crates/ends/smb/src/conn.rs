@@ -1,9 +1,12 @@
 //! One connection: negotiated, logged in, and connected to the share.
 
+use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use futures_util::future::{Either, select};
 use haul_core::{Error, Result, SLICE_LEN};
 use smb2::client::{Cipher, Connection};
 use smb2::msg::tree_connect::{ShareType, TreeConnectRequest, TreeConnectRequestFlags, TreeConnectResponse};
@@ -11,13 +14,15 @@ use smb2::pack::{ReadCursor, Unpack};
 use smb2::types::flags::{Capabilities, ShareFlags};
 use smb2::types::status::NtStatus;
 use smb2::types::{Command, Dialect, FileId, TreeId};
-use smb2::{CompoundOp, Session};
+use smb2::{CompoundOp, Frame, Session};
 
-use super::greeting;
+use super::greeting::{self, ShareWire};
+use super::handover::NumberedWrite;
 use super::kerberos;
 use super::login::ShareLogin;
 use super::login_errors::{lost, not_logged_in, refused};
 use super::reply::Replies;
+use super::signature::WriteSigner;
 use super::step::ChainStep;
 
 /// The usual port.
@@ -30,6 +35,10 @@ const CREDIT_PAUSE: Duration = Duration::from_millis(10);
 /// A connection to a share.
 pub(super) struct Conn {
     wire: Connection,
+    /// The wire below the library.
+    below: Arc<ShareWire>,
+    /// Signs large writes; `None` if the library must see their content, such as to encrypt it.
+    signer: Option<WriteSigner>,
     tree: TreeId,
     /// Whether entries are opened to back them up.
     backup_intent: bool,
@@ -60,10 +69,11 @@ impl Conn {
         let host = &login.server.host;
         let port = login.server.port.unwrap_or(PORT);
         let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let connected = greeting::connect(&address, host, CONNECT).await;
-        let (mut wire, greeting) = connected.map_err(|error| no_answer(login, &error))?;
+        let connected = tokio::time::timeout(CONNECT, greeting::connect(&address, host)).await;
+        let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let (mut wire, below) = connected.map_err(|error| no_answer(login, &error))?;
         wire.set_response_timeout(Some(login.timeout));
-        let greeted = greeting.negotiate(&mut wire).await;
+        let greeted = below.negotiate(&mut wire).await;
         let server_time = greeted.map_err(|error| not_negotiated(login, &error))?;
         let session = match &login.tickets {
             Some(tickets) => kerberos::log_in(login, tickets, &mut wire, server_time).await?,
@@ -78,7 +88,9 @@ impl Conn {
             encrypt(login, &mut wire, &session)?;
         }
         let tree = connect_tree(login, &mut wire, &session).await?;
-        Ok(Self { wire, tree, backup_intent: login.options.backup_intent, in_flight: AtomicUsize::new(0) })
+        let signer = if wire.should_encrypt() { None } else { WriteSigner::of(&session) };
+        let (backup_intent, in_flight) = (login.options.backup_intent, AtomicUsize::new(0));
+        Ok(Self { wire, below, signer, tree, backup_intent, in_flight })
     }
 
     /// The quickest answer to a small request so far.
@@ -122,10 +134,10 @@ impl Conn {
             |step: &ChainStep<'_>| if self.backup_intent { step.with_backup_intent() } else { None };
         let opens: Vec<Option<ChainStep<'static>>> = chain.iter().map(intended).collect();
         let steps = chain.iter().zip(&opens).map(|(step, open)| open.as_ref().unwrap_or(step));
-        let ops: Vec<CompoundOp<'_>> = steps.map(|step| step.op(self.tree)).collect();
+        let steps: Vec<&ChainStep<'_>> = steps.collect();
         let begun = Instant::now();
         let frames = loop {
-            match self.wire.execute_compound(&ops).await {
+            match self.send(&steps).await {
                 // Nothing was sent.
                 Err(smb2::Error::CreditStarvation { .. }) if begun.elapsed() < timeout => {
                     tokio::time::sleep(CREDIT_PAUSE).await;
@@ -136,6 +148,27 @@ impl Conn {
         let replies = Replies::new(frames.into_iter().collect::<Result<_, _>>()?);
         self.close_handles_that_stayed_open(chain, &replies).await;
         Ok(replies)
+    }
+
+    async fn send(&self, steps: &[&ChainStep<'_>]) -> Result<Vec<Result<Frame, smb2::Error>>, smb2::Error> {
+        let mut ops: Vec<CompoundOp<'_>> = steps.iter().map(|step| step.op(self.tree)).collect();
+        let large = steps.iter().enumerate().find_map(|(at, step)| Some((at, step.large_write()?)));
+        let Some(((at, write), signer)) = large.zip(self.signer.as_ref()) else {
+            return self.wire.execute_compound(&ops).await;
+        };
+        let expected = self.below.handovers.expect();
+        let numbered = NumberedWrite { write, number: expected.number };
+        ops[at].body = &numbered;
+        let sent = pin!(expected.send(&self.below.socket, signer, write.data));
+        match select(pin!(self.wire.execute_compound(&ops)), sent).await {
+            Either::Left((frames, _)) => frames,
+            Either::Right(((), frames)) => frames.await,
+        }
+    }
+
+    /// Whether the library holds the content of frames while they are in flight.
+    pub(super) fn holds_content(&self) -> bool {
+        self.signer.is_none()
     }
 
     /// Closes a handle. A connection that was lost has no handles.
@@ -204,18 +237,11 @@ async fn connect_tree(login: &ShareLogin, wire: &mut Connection, session: &Sessi
     frame.header.tree_id.ok_or_else(|| lost(login, "the server did not name the tree"))
 }
 
-fn no_answer(login: &ShareLogin, error: &smb2::Error) -> Error {
-    let cause = match error {
-        smb2::Error::ConnectFailed { attempts, .. } => {
-            let refuses = |kind| kind == Some(std::io::ErrorKind::ConnectionRefused);
-            if attempts.iter().any(|attempt| refuses(attempt.error_kind)) {
-                "nothing listens there (Connection refused)".to_owned()
-            } else {
-                "the host does not answer".to_owned()
-            }
-        }
-        smb2::Error::Timeout => "the host does not answer".to_owned(),
-        other => other.to_string(),
+fn no_answer(login: &ShareLogin, error: &io::Error) -> Error {
+    let cause = match error.kind() {
+        io::ErrorKind::ConnectionRefused => "nothing listens there (Connection refused)".to_owned(),
+        io::ErrorKind::TimedOut => "the host does not answer".to_owned(),
+        _ => error.to_string(),
     };
     if cause.contains("failed to lookup address") {
         return lost(login, &format!("no host is known as {}", login.server.host));

@@ -3,7 +3,8 @@
 //! The crate `smb2` has the messages, signatures and encryption of the protocol. Everything above them is here. From the
 //! bottom up:
 //!
-//! * `cache_entry`, `ticket`, `login`, `login_errors`, `step`, `reply`, `ciphers`, `greeting`, `kerberos`, `conn`: who logs
+//! * `cache_entry`, `ticket`, `login`, `login_errors`, `step`, `reply`, `ciphers`,
+//!   `signature`, `socket`, `handover`, `greeting`, `kerberos`, `conn`: who logs
 //!   in where, and with which credentials; requests and answers; one connection;
 //! * `server`, `runtime`, `session`: all connections to a share. Async code ends there: everything else blocks;
 //! * `names`, `attrs`, `chained`, `named`, `descriptor`, `stream_list`, `tree`, `listing`, `entries`: names and metadata on the share;
@@ -26,6 +27,7 @@ mod directories;
 mod entries;
 mod extras;
 mod greeting;
+mod handover;
 mod kerberos;
 mod large;
 mod large_file;
@@ -47,8 +49,10 @@ mod security;
 mod server;
 mod server_tree;
 mod session;
+mod signature;
 mod sink;
 mod small;
+mod socket;
 mod source;
 mod state;
 mod step;

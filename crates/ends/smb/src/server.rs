@@ -26,7 +26,7 @@ const ENOUGH: usize = 8;
 const ENOUGH_REMOTE: usize = 1;
 /// A server with this round trip or a longer one is remote.
 const REMOTE: Duration = Duration::from_millis(10);
-/// Frames with content in flight, on all connections. The library keeps each twice.
+/// Frames with content in flight, on all connections that encrypt. The library keeps each twice.
 const CONTENT_FRAMES: usize = 12;
 /// How long a frame waits for connections that are being opened, and the pause before it looks again.
 const OPENING: Duration = Duration::from_secs(1);
@@ -114,8 +114,9 @@ impl ShareConns {
     /// # Errors
     /// As [`ShareConns::run`].
     pub(super) async fn run_large(self: &Arc<Self>, chain: &[ChainStep<'_>]) -> Result<Replies> {
+        let holds_content = self.state.lock().conns.first().is_some_and(|conn| conn.holds_content());
         // Nobody closes it.
-        let _one = self.content.acquire().await;
+        let _one = if holds_content { self.content.acquire().await.ok() } else { None };
         self.repeat(chain, async || self.pick_for_content().await).await
     }
 

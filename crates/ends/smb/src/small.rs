@@ -2,6 +2,7 @@
 //! file. If it then fails to write, the file is shorter than its entry, and is removed. A file that replaces another one
 //! is staged and renamed.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, Result, SLICE_LEN, SliceData};
@@ -52,9 +53,9 @@ pub(super) async fn write(
 }
 
 /// The content with zeros in the place of holes.
-fn with_zeros(entry: &Entry, data: &SliceData, content: &[u8]) -> Vec<u8> {
+fn with_zeros<'a>(entry: &Entry, data: &SliceData, content: &'a [u8]) -> Cow<'a, [u8]> {
     if content.len() as u64 == entry.len {
-        return content.to_vec();
+        return content.into();
     }
     // A small file: its length was checked with its proof.
     let mut whole = vec![0; entry.len.min(SLICE_LEN) as usize];
@@ -66,7 +67,7 @@ fn with_zeros(entry: &Entry, data: &SliceData, content: &[u8]) -> Vec<u8> {
         }
         used += len;
     }
-    whole
+    whole.into()
 }
 
 /// Creates a new file in one frame. Returns whether it did; not if something has its name.

@@ -42,6 +42,9 @@ const NON_DIRECTORY_FILE: u32 = 0x40;
 const OPEN_REPARSE_POINT: u32 = 0x20_0000;
 const OPEN_FOR_BACKUP_INTENT: u32 = 0x4000;
 
+/// A write with so much content is large.
+const LARGE: usize = 64 * 1024;
+
 /// The most bytes of a security descriptor, or of the names of all streams.
 const INFO_LEN: u32 = 64 * 1024;
 
@@ -72,18 +75,20 @@ pub(super) struct ChainStep<'a> {
 enum Body<'a> {
     /// It opens an entry.
     Create(Box<CreateRequest>),
+    Write(BorrowedWrite<'a>),
     Other(Box<dyn Pack + 'a>),
 }
 
 /// A request to write (MS-SMB2, 2.2.21). That of the library holds a copy of the content.
-struct BorrowedWrite<'a> {
+pub(super) struct BorrowedWrite<'a> {
     offset: u64,
     flags: u32,
-    data: &'a [u8],
+    pub(super) data: &'a [u8],
 }
 
-impl Pack for BorrowedWrite<'_> {
-    fn pack(&self, cursor: &mut WriteCursor) {
+impl BorrowedWrite<'_> {
+    /// Packs the fields before the content.
+    pub(super) fn pack_head(&self, cursor: &mut WriteCursor) {
         cursor.write_u16_le(WriteRequest::STRUCTURE_SIZE);
         // The header of the message and the fixed part of the request come before the content.
         cursor.write_u16_le(64 + 48);
@@ -96,6 +101,12 @@ impl Pack for BorrowedWrite<'_> {
         cursor.write_u32_le(0);
         cursor.write_u32_le(0);
         cursor.write_u32_le(self.flags);
+    }
+}
+
+impl Pack for BorrowedWrite<'_> {
+    fn pack(&self, cursor: &mut WriteCursor) {
+        self.pack_head(cursor);
         // A request has one byte at least.
         cursor.write_bytes(if self.data.is_empty() { &[0] } else { self.data });
     }
@@ -104,6 +115,14 @@ impl Pack for BorrowedWrite<'_> {
 impl<'a> ChainStep<'a> {
     fn new(command: Command, body: impl Pack + 'a) -> Self {
         Self { command, body: Body::Other(Box::new(body)), charge: 1 }
+    }
+
+    /// The write, if it has much content.
+    pub(super) fn large_write(&self) -> Option<&BorrowedWrite<'a>> {
+        match &self.body {
+            Body::Write(write) if write.data.len() >= LARGE => Some(write),
+            _ => None,
+        }
     }
 
     fn charged(self, bytes: usize) -> Self {
@@ -115,6 +134,7 @@ impl<'a> ChainStep<'a> {
         let credit_charge = CreditCharge(self.charge);
         let body: &dyn Pack = match &self.body {
             Body::Create(request) => &**request,
+            Body::Write(write) => write,
             Body::Other(body) => &**body,
         };
         CompoundOp { command: self.command, body, tree_id: Some(tree), credit_charge }
@@ -173,7 +193,8 @@ impl<'a> ChainStep<'a> {
     /// Writes; with `through`, the server answers when the bytes are on its disk.
     pub(super) fn write(offset: u64, data: &'a [u8], through: bool) -> Self {
         let flags = if through { SMB2_WRITEFLAG_WRITE_THROUGH } else { 0 };
-        Self::new(Command::Write, BorrowedWrite { offset, flags, data }).charged(data.len())
+        let body = Body::Write(BorrowedWrite { offset, flags, data });
+        Self { command: Command::Write, body, charge: 1 }.charged(data.len())
     }
 
     /// Reads.
