@@ -36,7 +36,7 @@ impl From<TransportArg> for Transport {
 /// Options for the connections with a remote host.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ConnectionArgs {
-    /// Maximum number of connections per remote host [default: automatic]
+    /// Maximum number of connections per remote host, server or store [default: automatic]
     #[arg(long, value_name = "N", value_parser = |text: &str| number::<u32>(text, "connections", 1, 512),
           help_heading = "Remote hosts")]
     pub(crate) streams: Option<u32>,

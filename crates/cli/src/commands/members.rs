@@ -51,7 +51,7 @@ impl Opening {
     pub(super) fn new(at: &Location, reach: &ReachArgs, decode: &DecodeArgs) -> Result<Self> {
         let content = content_memory(&reach.memory, 1, 0)?;
         let mut config = LinkSettings::resolve(&reach.link(), &reach.given)?.config;
-        // Half of the memory is for members on their way, a quarter for blocks of the stream.
+        // Half of the memory or more is for members on their way, up to a quarter for blocks of the stream.
         config.pool = BufferPool::new(content / 4);
         let settings = GetSettings {
             memory: content,

@@ -43,10 +43,11 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     opening.note = Arc::new(move |text| noted.note(text));
     opening.cancel = cancel.clone();
     opening.is_whole = args.member.is_empty();
-    let memory = opening.settings.memory / 2;
+    let content = opening.settings.memory;
     let opened = watched(&console, || progress(0, &status), || opening.open(&at));
     let opened = opened.inspect_err(|error| console.ended_by(error))?;
     let client = opened.client.clone();
+    let memory = opened.stream.memory_of_members(content);
     let ended = match &args.unpack {
         Some(dir) => into_directory(args, dir, opened, memory, (&console, &cancel)),
         None => match one(args, opened, memory, (&console, &cancel), &status) {

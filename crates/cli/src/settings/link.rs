@@ -136,8 +136,9 @@ impl LinkSettings {
 
     /// Adds the options of object stores.
     pub(crate) fn with_stores(mut self, args: &StoreEndArgs, given: &GivenArgs) -> Self {
+        let PeerConfig { streams, ssh, .. } = &self.config.peer;
         self.config.stores =
-            StoreSettings { family: self.config.peer.ssh.family, ..store_end_settings(args) };
+            StoreSettings { family: ssh.family, streams: *streams, ..store_end_settings(args) };
         self.config.other_stores = other_store_settings(&self.config.stores, given);
         self
     }

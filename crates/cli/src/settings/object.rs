@@ -61,7 +61,8 @@ pub(crate) fn check_object(place: &ObjectPlace) -> Result<()> {
 
 /// The store settings of `put` and `get`.
 pub(crate) fn store_settings_of(reach: &ReachArgs, place: &ObjectPlace) -> StoreSettings {
-    store_settings(&reach.store, reach.host.family(), &reach.given, place)
+    let settings = store_settings(&reach.store, reach.host.family(), &reach.given, place);
+    StoreSettings { streams: reach.connections.streams.unwrap_or(0), ..settings }
 }
 
 /// Store settings of commands for single objects, reached over `family`.
@@ -97,6 +98,7 @@ fn with_own(shared: &StoreSettings, own: &StoreOptions) -> StoreSettings {
         ca_bundle: or(&own.ca_cert, &shared.ca_bundle),
         insecure_http: own.insecure_http.unwrap_or(shared.insecure_http),
         family: shared.family,
+        streams: shared.streams,
         timeout: shared.timeout,
         timeout_option: shared.timeout_option,
     }
@@ -117,6 +119,7 @@ fn reached(address: &AddressArgs, timeout: u32, timeout_option: &'static str) ->
         ca_bundle: address.ca_cert.clone(),
         insecure_http: address.insecure_http,
         family: None,
+        streams: 0,
         timeout: Duration::from_secs(timeout.into()),
         timeout_option,
     }

@@ -1,10 +1,11 @@
 //! Streams to and from a real object store, checked with other clients of the store.
 
 use std::fs;
+use std::time::Duration;
 
 use haul_testkit::needs::tool;
 use haul_testkit::process::kill;
-use haul_testkit::{Need, Proxy, ProxyTrouble, content};
+use haul_testkit::{LongLink, Need, Proxy, ProxyTrouble, content};
 use rustix::process::Signal;
 
 use crate::scene::{events, summary};
@@ -30,6 +31,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_get_into_a_file_goes_on_where_it_was,
         a_reader_that_has_enough_ends_it_quietly,
         objects_of_others_are_read,
+        the_user_bounds_the_connections_to_a_store,
         headers_and_metadata_of_a_put_are_kept,
         objects_are_listed_and_removed,
         an_object_with_only_the_name_of_a_sidecar_stays,
@@ -295,6 +297,21 @@ fn a_reader_that_has_enough_ends_it_quietly() {
     let run = run.finish().expect_success();
     assert!(run.stdout == bytes[..1000]);
     assert_eq!(run.err().trim(), "1");
+}
+
+fn the_user_bounds_the_connections_to_a_store() {
+    let bucket = TestBucket::new();
+    let (_, bytes) = bucket.file("content", 60_000_000);
+    bucket.put("long", &bytes);
+    let delay = Duration::from_millis(20);
+    for (words, few) in [(&["--streams", "2"][..], true), (&[], false)] {
+        let link = LongLink::new(haul_testkit::store::endpoint(), delay, 1 << 20);
+        let endpoint = format!("http://127.0.0.1:{}", link.port());
+        let run = bucket.haul("get").args(["--endpoint", &endpoint]).args(words).arg(bucket.at("long"));
+        assert!(run.finish().expect_success().stdout == bytes);
+        // One more: the digest is looked up while the first ranges are on their way.
+        assert_eq!(link.connections() <= 3, few, "{} with {words:?}", link.connections());
+    }
 }
 
 fn objects_of_others_are_read() {

@@ -13,9 +13,6 @@ use super::source_state::SourceState;
 use super::tree::RootKind;
 use super::{read, remove_source, rules, walk};
 
-/// Batches that are worth reading at a time: each reads a slice, or hundreds of small objects.
-const READERS: u32 = 10;
-
 /// A tree in a bucket, to be read.
 pub(super) struct ObjectSource {
     state: SourceState,
@@ -77,7 +74,7 @@ impl Source for ObjectSource {
     }
 
     fn streams(&self) -> u32 {
-        READERS
+        self.state.tree.client.readers()
     }
 
     fn traffic(&self) -> Traffic {

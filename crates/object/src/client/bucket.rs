@@ -21,8 +21,11 @@ use crate::s3;
 use crate::settings::StoreSettings;
 use crate::store::{Checksum, Object, PutOptions, RequestProgress, Store, Terms};
 
-/// The most requests with content in flight.
-pub const AT_ONCE: usize = 24;
+/// The most requests with content in flight, unless the user gives another number.
+const AT_ONCE: usize = 24;
+
+/// Slices, or batches of small objects, that are worth reading at a time.
+const READERS: usize = 10;
 
 /// The most requests with little or no content in flight.
 pub const MANY_AT_ONCE: usize = 256;
@@ -40,6 +43,8 @@ pub struct Client {
     /// The option that sets the timeout.
     timeout_option: &'static str,
     requests: Arc<Requests>,
+    readers: u32,
+    parts_at_once: usize,
     pub(super) limiter: ConcurrencyLimiter,
     /// Limits the requests with little or no content, as trees make them.
     pub(super) small_limiter: ConcurrencyLimiter,
@@ -87,8 +92,10 @@ pub fn open(
         timeout: settings.timeout,
         timeout_option: settings.timeout_option,
         requests,
-        limiter: ConcurrencyLimiter::new(AT_ONCE),
-        small_limiter: ConcurrencyLimiter::new(MANY_AT_ONCE),
+        readers: settings.at_once(READERS) as u32,
+        parts_at_once: settings.at_once(AT_ONCE),
+        limiter: ConcurrencyLimiter::new(settings.at_once(AT_ONCE)),
+        small_limiter: ConcurrencyLimiter::new(settings.at_once(MANY_AT_ONCE)),
         cancel,
         notify,
         last_success: Mutex::new(None),
@@ -108,10 +115,16 @@ impl Client {
         &self.requests
     }
 
-    /// The number of requests with content that may be in flight now.
+    /// The number of slices, or batches of small objects, that are worth reading at a time.
     #[must_use]
-    pub fn at_once(&self) -> usize {
-        self.limiter.allowed()
+    pub fn readers(&self) -> u32 {
+        self.readers
+    }
+
+    /// The number of parts of a stream that are worth sending at a time.
+    #[must_use]
+    pub fn parts_at_once(&self) -> usize {
+        self.parts_at_once
     }
 
     /// The provider's limits and features.

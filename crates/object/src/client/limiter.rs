@@ -60,8 +60,8 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// The current limit.
-    pub(crate) fn allowed(&self) -> usize {
+    #[cfg(test)]
+    fn allowed(&self) -> usize {
         self.state.lock().allowed as usize
     }
 }

@@ -17,5 +17,5 @@ mod uploads;
 mod write;
 
 pub use crate::payload::joined_crc64;
-pub use bucket::{AT_ONCE, Client, MANY_AT_ONCE, open};
+pub use bucket::{Client, MANY_AT_ONCE, open};
 pub use run_id::{RUN, run_metadata, run_name};

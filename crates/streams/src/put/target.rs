@@ -17,7 +17,6 @@ use crate::index_file::{self, IndexFile};
 use crate::sidecar::{self, NewRecord, Plain};
 use crate::uploads::UploadRecord;
 use haul_object::Payload;
-use haul_object::client::AT_ONCE;
 use haul_object::{PutOptions, Tag, Upload};
 
 /// A target while the stream is read.
@@ -129,7 +128,7 @@ impl<'a> ObjectStream<'a> {
         // Queued parts hold memory of the budget; a longer queue would only hide that the store is slower than the
         // stream.
         let (feed, parts) = bounded(1);
-        for number in 0..AT_ONCE {
+        for number in 0..target.client.parts_at_once() {
             let (begun, shared, parts): (_, _, Receiver<Arc<StreamPart>>) =
                 (Arc::clone(&begun), Arc::clone(&self.shared), parts.clone());
             let status = self.status;

@@ -16,9 +16,6 @@ use crate::xbcloud::ChunkObjects;
 /// Bytes read at once from a file of this machine.
 const PIECE: u64 = 256 << 10;
 
-/// Batches that are worth reading from a store at a time.
-const READERS: u32 = 10;
-
 /// A stream of known length.
 pub(super) trait StreamAt: Send + Sync {
     /// The name, for messages.
@@ -32,6 +29,11 @@ pub(super) trait StreamAt: Send + Sync {
     /// # Errors
     /// The error of the request, or of decoding.
     fn read(&self, range: Range<u64>, take: &mut TakeBlockBytes<'_>) -> Result<()>;
+
+    /// Whether it keeps blocks in memory for other readers.
+    fn keeps_blocks(&self) -> bool {
+        true
+    }
 
     /// How many connections it is read over; 0 on this machine.
     fn streams(&self) -> u32;
@@ -86,8 +88,12 @@ impl StreamAt for ObjectAt {
         })
     }
 
+    fn keeps_blocks(&self) -> bool {
+        false
+    }
+
     fn streams(&self) -> u32 {
-        READERS
+        self.client.readers()
     }
 
     fn came(&self) -> u64 {
@@ -123,8 +129,12 @@ impl StreamAt for ChunksAt {
         })
     }
 
+    fn keeps_blocks(&self) -> bool {
+        false
+    }
+
     fn streams(&self) -> u32 {
-        READERS
+        self.stream.client().readers()
     }
 
     fn came(&self) -> u64 {

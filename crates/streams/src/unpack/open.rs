@@ -43,6 +43,15 @@ pub struct MemberStream {
     pub made: Option<Vec<u8>>,
 }
 
+impl MemberStream {
+    /// Of so many bytes for content, those for members on their way. The rest is for blocks of the stream that several
+    /// readers need, or for connections.
+    #[must_use]
+    pub fn memory_of_members(&self, content: u64) -> u64 {
+        if self.at.keeps_blocks() { content / 2 } else { content / 8 * 7 }
+    }
+}
+
 /// Opens an object. `anew`: an index beside it is not used.
 ///
 /// # Errors
