@@ -12,6 +12,10 @@ use crate::confirmed::ConfirmedBy;
 use crate::queue::is_large;
 use crate::run::Run;
 
+/// A file of this length or more is cloned if the file system can. Each clone is synced by itself; shorter files are synced
+/// hundreds at a time.
+pub(crate) const CLONED: u64 = 256 * 1024;
+
 /// A file whose content the sink needs.
 struct Needed {
     entry: Arc<Entry>,
@@ -265,11 +269,12 @@ fn settle(run: &Run<'_>, offer: &Offer, answer: Result<Answer>) {
     run.meter.done(&entry.path, Done { content, ..Done::new(action, changes, entry) });
 }
 
-/// Whether the file system may be asked to clone the file. A file of which slices are there is resumed instead, and a
-/// file that is written in place keeps its inode.
+/// Whether the file system may be asked to clone the file. A short file is copied. A file of which slices are there is
+/// resumed instead, and a file that is written in place keeps its inode.
 fn may_clone(run: &Run<'_>, file: &Needed) -> bool {
     let stays_in_place = run.in_place && !file.is_new() && is_large(&file.entry);
-    file.entry.len > 0 && file.have.is_empty() && !stays_in_place && run.try_clone.load(Ordering::Relaxed)
+    let is_worth_it = file.entry.len >= CLONED && file.have.is_empty();
+    is_worth_it && !stays_in_place && run.try_clone.load(Ordering::Relaxed)
 }
 
 /// Asks the file system to clone the file, by sharing its blocks. `true` if the file is done: copied, failed or

@@ -42,7 +42,7 @@ pub struct StoreSettings {
     pub insecure_http: bool,
     /// The version of IP for requests to the store; `None`: any.
     pub family: Option<IpFamily>,
-    /// The most requests in flight of one kind, with content or with little; 0 lets haul choose.
+    /// The most requests in flight of each kind: with content, with little, and to remove objects; 0 lets haul choose.
     pub streams: u32,
     /// A command fails if no request to or from a store has made progress for so long.
     pub timeout: Duration,
@@ -51,11 +51,6 @@ pub struct StoreSettings {
 }
 
 impl StoreSettings {
-    /// The most requests in flight, where haul would choose `usual`.
-    pub(crate) fn at_once(&self, usual: usize) -> usize {
-        if self.streams > 0 { self.streams as usize } else { usual }
-    }
-
     /// Refuses settings that another kind of store has.
     ///
     /// # Errors

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
@@ -35,8 +35,8 @@ const CREDIT_PAUSE: Duration = Duration::from_millis(10);
 /// A connection to a share.
 pub(super) struct Conn {
     wire: Connection,
-    /// The wire below the library.
-    below: Arc<ShareWire>,
+    /// The wire below the library, as long as the library has it.
+    below: Weak<ShareWire>,
     /// Signs large writes; `None` if the library must see their content, such as to encrypt it.
     signer: Option<WriteSigner>,
     tree: TreeId,
@@ -69,8 +69,7 @@ impl Conn {
         let host = &login.server.host;
         let port = login.server.port.unwrap_or(PORT);
         let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let connected = tokio::time::timeout(CONNECT, greeting::connect(&address, host)).await;
-        let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let connected = greeting::connect(&address, host, CONNECT).await;
         let (mut wire, below) = connected.map_err(|error| no_answer(login, &error))?;
         wire.set_response_timeout(Some(login.timeout));
         let greeted = below.negotiate(&mut wire).await;
@@ -90,7 +89,7 @@ impl Conn {
         let tree = connect_tree(login, &mut wire, &session).await?;
         let signer = if wire.should_encrypt() { None } else { WriteSigner::of(&session) };
         let (backup_intent, in_flight) = (login.options.backup_intent, AtomicUsize::new(0));
-        Ok(Self { wire, below, signer, tree, backup_intent, in_flight })
+        Ok(Self { wire, below: Arc::downgrade(&below), signer, tree, backup_intent, in_flight })
     }
 
     /// The quickest answer to a small request so far.
@@ -121,13 +120,15 @@ impl Conn {
         usize::try_from(most).unwrap_or(65_536).max(65_536)
     }
 
-    /// Sends a chain and waits for all answers.
+    /// Sends a chain and waits for all answers. `hands_over`: the content of a large write leaves on this thread, which
+    /// must not block meanwhile.
     ///
     /// # Errors
     /// If the connection is of no use any more.
     pub(super) async fn run(
         &self,
         chain: &[ChainStep<'_>],
+        hands_over: bool,
         timeout: Duration,
     ) -> Result<Replies, smb2::Error> {
         let intended =
@@ -137,7 +138,7 @@ impl Conn {
         let steps: Vec<&ChainStep<'_>> = steps.collect();
         let begun = Instant::now();
         let frames = loop {
-            match self.send(&steps).await {
+            match self.send(&steps, hands_over).await {
                 // Nothing was sent.
                 Err(smb2::Error::CreditStarvation { .. }) if begun.elapsed() < timeout => {
                     tokio::time::sleep(CREDIT_PAUSE).await;
@@ -150,16 +151,21 @@ impl Conn {
         Ok(replies)
     }
 
-    async fn send(&self, steps: &[&ChainStep<'_>]) -> Result<Vec<Result<Frame, smb2::Error>>, smb2::Error> {
+    async fn send(
+        &self,
+        steps: &[&ChainStep<'_>],
+        hands_over: bool,
+    ) -> Result<Vec<Result<Frame, smb2::Error>>, smb2::Error> {
         let mut ops: Vec<CompoundOp<'_>> = steps.iter().map(|step| step.op(self.tree)).collect();
         let large = steps.iter().enumerate().find_map(|(at, step)| Some((at, step.large_write()?)));
-        let Some(((at, write), signer)) = large.zip(self.signer.as_ref()) else {
+        let below = self.below.upgrade().filter(|_| hands_over);
+        let Some((((at, write), signer), below)) = large.zip(self.signer.as_ref()).zip(below) else {
             return self.wire.execute_compound(&ops).await;
         };
-        let expected = self.below.handovers.expect();
+        let expected = below.handovers.expect();
         let numbered = NumberedWrite { write, number: expected.number };
         ops[at].body = &numbered;
-        let sent = pin!(expected.send(&self.below.socket, signer, write.data));
+        let sent = pin!(expected.send(&below.socket, signer, write.data));
         match select(pin!(self.wire.execute_compound(&ops)), sent).await {
             Either::Left((frames, _)) => frames,
             Either::Right(((), frames)) => frames.await,
@@ -241,6 +247,8 @@ fn no_answer(login: &ShareLogin, error: &io::Error) -> Error {
     let cause = match error.kind() {
         io::ErrorKind::ConnectionRefused => "nothing listens there (Connection refused)".to_owned(),
         io::ErrorKind::TimedOut => "the host does not answer".to_owned(),
+        io::ErrorKind::HostUnreachable => "No route to host".to_owned(),
+        io::ErrorKind::NetworkUnreachable => "Network is unreachable".to_owned(),
         _ => error.to_string(),
     };
     if cause.contains("failed to lookup address") {

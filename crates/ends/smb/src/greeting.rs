@@ -6,6 +6,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use haul_core::Timestamp;
@@ -76,8 +77,12 @@ impl TransportReceive for ShareWire {
 }
 
 /// Connects. The caller must call [`ShareWire::negotiate`] next.
-pub(super) async fn connect(address: &str, host: &str) -> io::Result<(Connection, Arc<ShareWire>)> {
-    let socket = ShareSocket::connect(address).await?;
+pub(super) async fn connect(
+    address: &str,
+    host: &str,
+    timeout: Duration,
+) -> io::Result<(Connection, Arc<ShareWire>)> {
+    let socket = ShareSocket::connect(address, timeout).await?;
     let greeting = Mutex::new(Some(Vec::new()));
     let wire = Arc::new(ShareWire { socket, handovers: Arc::default(), greeting });
     let conn = Connection::from_transport(Box::new(Arc::clone(&wire)), Box::new(Arc::clone(&wire)), host);

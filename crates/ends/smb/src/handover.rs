@@ -16,6 +16,7 @@ use super::socket::ShareSocket;
 use super::step::BorrowedWrite;
 
 /// Where the fields of a message are (MS-SMB2, 2.2.1 and 2.2.21).
+const PROTOCOL: [u8; 4] = *b"\xfeSMB";
 const COMMAND: usize = 12;
 const FLAGS: usize = 16;
 const NEXT: usize = 20;
@@ -105,10 +106,14 @@ impl Drop for ExpectedFrame {
     }
 }
 
-/// Where the message begins whose content is not there.
+/// Where the message begins whose content is not there. Other frames than those of messages, such as encrypted ones, may
+/// hold any bytes.
 fn numbered(frame: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
+        if !frame.get(at..)?.starts_with(&PROTOCOL) {
+            return None;
+        }
         let next = u32_at(frame, at + NEXT)? as usize;
         let end = if next == 0 { frame.len() } else { at + next };
         if frame.get(at + COMMAND..at + COMMAND + 2)? == (Command::Write as u16).to_le_bytes()
@@ -169,6 +174,7 @@ mod tests {
         let mut frame = Vec::new();
         for (at, (command, body)) in messages.iter().enumerate() {
             let mut message = vec![0; 64];
+            message[..4].copy_from_slice(&PROTOCOL);
             message[COMMAND] = *command as u16 as u8;
             message[FLAGS] = SIGNED;
             message[ID] = at as u8;
@@ -215,6 +221,17 @@ mod tests {
         for len in 0..frame.len() {
             let _no_panic = numbered(&frame[..len]);
         }
+    }
+
+    #[test]
+    fn an_encrypted_frame_is_whole_whatever_it_holds() {
+        let content = vec![7; 65_536];
+        let step = ChainStep::write(9, &content, true);
+        let number = NumberedWrite { write: step.large_write().unwrap(), number: 3 };
+        let mut frame = frame(&[(Command::Write, &number)]);
+        assert_eq!(numbered(&frame), Some(0));
+        frame[0] = 0xfd;
+        assert_eq!(numbered(&frame), None);
     }
 
     #[test]

@@ -59,6 +59,8 @@ pub(super) struct ShareConns {
 #[derive(Default)]
 struct ShareState {
     conns: Vec<Arc<Conn>>,
+    /// Whether the library holds the content of frames that are in flight on them.
+    holds_content: bool,
     /// Whether a login has succeeded.
     reached: bool,
     /// Connections that are being opened.
@@ -70,6 +72,11 @@ struct ShareState {
 }
 
 impl ShareState {
+    fn add(&mut self, conn: Conn) {
+        self.holds_content = conn.holds_content();
+        self.conns.push(Arc::new(conn));
+    }
+
     fn least_busy(&self) -> Option<&Arc<Conn>> {
         self.conns.iter().min_by_key(|conn| conn.in_flight())
     }
@@ -114,7 +121,7 @@ impl ShareConns {
     /// # Errors
     /// As [`ShareConns::run`].
     pub(super) async fn run_large(self: &Arc<Self>, chain: &[ChainStep<'_>]) -> Result<Replies> {
-        let holds_content = self.state.lock().conns.first().is_some_and(|conn| conn.holds_content());
+        let holds_content = self.state.lock().holds_content || self.ops.is_limited();
         // Nobody closes it.
         let _one = if holds_content { self.content.acquire().await.ok() } else { None };
         self.repeat(chain, async || self.pick_for_content().await).await
@@ -144,7 +151,8 @@ impl ShareConns {
     pub(super) async fn run_on(&self, busy: &Busy, chain: &[ChainStep<'_>]) -> Result<Replies> {
         self.ops.one();
         let conn = busy.conn();
-        let why = match conn.run(chain, self.login.timeout).await {
+        // A limit on operations blocks the thread.
+        let why = match conn.run(chain, !self.ops.is_limited(), self.login.timeout).await {
             Ok(replies) if replies.has_lost_session() => "the server has ended the session".to_owned(),
             Ok(replies) => return Ok(replies),
             Err(error) => error.to_string(),
@@ -186,7 +194,7 @@ impl ShareConns {
                 let opened = self.open().await;
                 let mut state = self.state.lock();
                 match opened {
-                    Ok(conn) => state.conns.push(Arc::new(conn)),
+                    Ok(conn) => state.add(conn),
                     Err(error) => state.failed = Some(error),
                 }
                 state.reached = true;
@@ -249,7 +257,7 @@ impl ShareConns {
                 let opened = Conn::open(&growing.0.login).await;
                 let mut state = growing.0.state.lock();
                 match opened {
-                    Ok(conn) => state.conns.push(Arc::new(conn)),
+                    Ok(conn) => state.add(conn),
                     Err(_) => state.full = true,
                 }
             });

@@ -2,10 +2,12 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::future::{Either, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use smb2::transport::{ReceiveProgress, TransportReceive, TransportSend};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -27,30 +29,21 @@ pub(super) struct ShareSocket {
 }
 
 impl ShareSocket {
-    /// Connects to the first address of `host:port` that answers.
+    /// Connects to `host:port`, at the first of its addresses that answers within `timeout`.
     ///
     /// # Errors
-    /// Those of the last address.
-    pub(super) async fn connect(address: &str) -> io::Result<Self> {
-        let addresses = tokio::net::lookup_host(address).await?.take(ADDRESSES);
-        let dial = async |(place, address): (u32, SocketAddr)| {
-            tokio::time::sleep(NEXT_ADDRESS * place).await;
-            TcpStream::connect(address).await
+    /// That an address refuses the connection, if one does; else that of the last one.
+    pub(super) async fn connect(address: &str, timeout: Duration) -> io::Result<Self> {
+        let mut failed = io::Error::from(io::ErrorKind::TimedOut);
+        let stream = match tokio::time::timeout(timeout, dial(address, &mut failed)).await {
+            Ok(stream) => stream?,
+            Err(_) => None,
         };
-        let mut attempts: FuturesUnordered<_> = (0..).zip(addresses).map(dial).collect();
-        let mut failed = io::Error::from(io::ErrorKind::NotFound);
-        while let Some(attempt) = attempts.next().await {
-            match attempt {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    let (reader, writer) = stream.into_split();
-                    let progress = Arc::new(ReceiveProgress::new());
-                    return Ok(Self { reader: Mutex::new(reader), writer: Mutex::new(writer), progress });
-                }
-                Err(error) => failed = error,
-            }
-        }
-        Err(failed)
+        let stream = stream.ok_or(failed)?;
+        stream.set_nodelay(true)?;
+        let (reader, writer) = stream.into_split();
+        let progress = Arc::new(ReceiveProgress::new());
+        Ok(Self { reader: Mutex::new(reader), writer: Mutex::new(writer), progress })
     }
 
     /// Sends a frame made of `parts`. If this future is dropped before it ends, the connection is of no use any more.
@@ -67,6 +60,46 @@ impl ShareSocket {
             writer.write_all(part).await?;
         }
         Ok(())
+    }
+}
+
+/// Connects to the addresses of a host one after the other: to the next one as soon as one fails or takes long, while the
+/// others go on (RFC 8305). `None` if none answers: the reason is in `failed`.
+async fn dial(address: &str, failed: &mut io::Error) -> io::Result<Option<TcpStream>> {
+    let found = tokio::net::lookup_host(address).await?;
+    let (v6, v4): (Vec<_>, Vec<_>) = found.partition(SocketAddr::is_ipv6);
+    let mut addresses = alternately(v6, v4).into_iter().take(ADDRESSES);
+    let mut attempts = FuturesUnordered::new();
+    loop {
+        if let Some(next) = addresses.next() {
+            attempts.push(TcpStream::connect(next));
+        } else if attempts.is_empty() {
+            return Ok(None);
+        }
+        let is_last = addresses.len() == 0;
+        let pause = async {
+            if is_last { std::future::pending().await } else { tokio::time::sleep(NEXT_ADDRESS).await }
+        };
+        match select(attempts.next(), pin!(pause)).await {
+            Either::Left((Some(Ok(stream)), _)) => return Ok(Some(stream)),
+            Either::Left((Some(Err(error)), _)) if failed.kind() != io::ErrorKind::ConnectionRefused => {
+                *failed = error;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// One of each in turn.
+fn alternately<T>(one: Vec<T>, other: Vec<T>) -> Vec<T> {
+    let (mut one, mut other) = (one.into_iter(), other.into_iter());
+    let mut all = Vec::new();
+    loop {
+        let pair = [one.next(), other.next()];
+        if pair.iter().all(Option::is_none) {
+            return all;
+        }
+        all.extend(pair.into_iter().flatten());
     }
 }
 
@@ -117,4 +150,29 @@ impl TransportReceive for ShareSocket {
 
 fn ended(error: io::Error) -> smb2::Error {
     if error.kind() == io::ErrorKind::UnexpectedEof { smb2::Error::Disconnected } else { error.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::block_on;
+
+    #[test]
+    fn a_refused_connection_is_named_even_if_another_address_is_silent() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let connect =
+            |address: &str| block_on(ShareSocket::connect(address, Duration::from_secs(3))).unwrap();
+        assert!(connect(&address).is_ok());
+        drop(listener);
+        let refused = connect(&address).map(drop).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        assert!(connect("nohost.invalid:445").is_err());
+    }
+
+    #[test]
+    fn addresses_alternate_between_the_families() {
+        assert_eq!(alternately(vec![1, 2, 3], vec![7]), [1, 7, 2, 3]);
+        assert_eq!(alternately(vec![], vec![7, 8]), [7, 8]);
+    }
 }

@@ -10,6 +10,7 @@ use haul_core::{Entry, EntryKind, ErrorKind, Retry, SLICE_LEN, Source, SourceCap
 use super::faults::{EndCall, error, path};
 use super::memory::{MemorySink, MemorySource, content, dir, file, older, symlink, tree};
 use super::runs::{Setup, counted, options};
+use crate::offer::CLONED;
 use crate::{CopyOptions, OtherSource, Trust};
 
 fn all_kinds() -> Vec<Entry> {
@@ -225,14 +226,15 @@ fn impossible_and_untrusted_entries_are_not_copied() {
 #[test]
 fn files_are_cloned_where_both_ends_can() {
     let clone = |source: bool, sink: bool, in_place: bool| {
-        let entries = [file("empty", 0), file("f", 10), file("g", 2 * SLICE_LEN), file("bad", 10)];
+        let (long, short) = (CLONED, CLONED - 1);
+        let entries = [file("short", short), file("f", long), file("g", 2 * SLICE_LEN), file("bad", long)];
         let mut setup = Setup::new(entries, [older(file("g", 2 * SLICE_LEN))]);
         setup.source.can_clone.store(source, Ordering::Relaxed);
         setup.sink.can_clone.store(sink, Ordering::Relaxed);
         setup.faults.plan(EndCall::Clone, "bad", 1, &error(ErrorKind::Io, Retry::Never));
         let report = setup.run(CopyOptions { in_place, ..options() });
         assert_eq!(counted(&report.totals), 4);
-        let written = ["empty", "f", "g", "bad"].map(|at| setup.faults.calls(EndCall::Write, at));
+        let written = ["short", "f", "g", "bad"].map(|at| setup.faults.calls(EndCall::Write, at));
         (written, report.totals.failed)
     };
     assert_eq!(clone(true, true, false), ([1, 0, 0, 0], 1));
@@ -242,7 +244,7 @@ fn files_are_cloned_where_both_ends_can() {
 
 #[test]
 fn a_sink_that_cannot_clone_is_asked_once() {
-    let mut setup = Setup::new([file("a", 10), file("b", 10)], []);
+    let mut setup = Setup::new([file("a", CLONED), file("b", CLONED)], []);
     setup.source.can_clone.store(true, Ordering::Relaxed);
     assert_eq!(setup.copy().copied, 2);
     assert_eq!(setup.faults.calls(EndCall::Clone, "a") + setup.faults.calls(EndCall::Clone, "b"), 1);
@@ -250,7 +252,7 @@ fn a_sink_that_cannot_clone_is_asked_once() {
 
 #[test]
 fn with_digests_every_file_is_read_and_up_to_date_files_are_reported() {
-    let entries = [file("same", 10), file("new", 10), dir("d")];
+    let entries = [file("same", 10), file("new", CLONED), dir("d")];
     let mut setup = Setup::new(entries, [content(file("same", 10), 0)]);
     setup.source.can_clone.store(true, Ordering::Relaxed);
     setup.sink.can_clone.store(true, Ordering::Relaxed);

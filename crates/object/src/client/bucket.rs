@@ -30,6 +30,9 @@ const READERS: usize = 10;
 /// The most requests with little or no content in flight.
 pub const MANY_AT_ONCE: usize = 256;
 
+/// Requests that remove one object each.
+const REMOVALS: usize = 16;
+
 /// How a server that expects TLS ends a connection without it.
 const WITHOUT_TLS: [&str; 2] = ["reset by peer", "closed before message completed"];
 
@@ -43,8 +46,8 @@ pub struct Client {
     /// The option that sets the timeout.
     timeout_option: &'static str,
     requests: Arc<Requests>,
-    readers: u32,
-    parts_at_once: usize,
+    /// The most requests in flight that the user allows; 0: haul chooses.
+    streams: u32,
     pub(super) limiter: ConcurrencyLimiter,
     /// Limits the requests with little or no content, as trees make them.
     pub(super) small_limiter: ConcurrencyLimiter,
@@ -92,10 +95,9 @@ pub fn open(
         timeout: settings.timeout,
         timeout_option: settings.timeout_option,
         requests,
-        readers: settings.at_once(READERS) as u32,
-        parts_at_once: settings.at_once(AT_ONCE),
-        limiter: ConcurrencyLimiter::new(settings.at_once(AT_ONCE)),
-        small_limiter: ConcurrencyLimiter::new(settings.at_once(MANY_AT_ONCE)),
+        streams: settings.streams,
+        limiter: ConcurrencyLimiter::new(at_once(settings.streams, AT_ONCE)),
+        small_limiter: ConcurrencyLimiter::new(at_once(settings.streams, MANY_AT_ONCE)),
         cancel,
         notify,
         last_success: Mutex::new(None),
@@ -108,6 +110,11 @@ pub fn open(
     })
 }
 
+/// The most requests in flight, where haul would choose `usual`.
+fn at_once(streams: u32, usual: usize) -> usize {
+    if streams > 0 { streams as usize } else { usual }
+}
+
 impl Client {
     /// The counts of requests.
     #[must_use]
@@ -118,13 +125,18 @@ impl Client {
     /// The number of slices, or batches of small objects, that are worth reading at a time.
     #[must_use]
     pub fn readers(&self) -> u32 {
-        self.readers
+        at_once(self.streams, READERS) as u32
     }
 
-    /// The number of parts of a stream that are worth sending at a time.
+    /// The most requests with content in flight.
     #[must_use]
-    pub fn parts_at_once(&self) -> usize {
-        self.parts_at_once
+    pub fn at_once(&self) -> usize {
+        at_once(self.streams, AT_ONCE)
+    }
+
+    /// The most requests in flight to remove objects.
+    pub(super) fn removals_at_once(&self) -> usize {
+        at_once(self.streams, REMOVALS)
     }
 
     /// The provider's limits and features.

@@ -10,9 +10,6 @@ use super::bucket::Client;
 use crate::fault::{FailureClass, Fault};
 use crate::store::Object;
 
-/// The most single deletions in flight.
-const AT_ONCE: usize = 16;
-
 impl Client {
     /// Deletes objects; returns those that stay, with the reason.
     ///
@@ -112,7 +109,7 @@ impl Client {
             }
             Ok(())
         };
-        let threads = keys.len().min(AT_ONCE);
+        let threads = keys.len().min(self.removals_at_once());
         if threads < 2 {
             work()?;
         } else {

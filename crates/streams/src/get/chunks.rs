@@ -32,6 +32,10 @@ impl Ranges for ChunkRanges<'_> {
         self.stream.name()
     }
 
+    fn at_once(&self) -> usize {
+        self.stream.client().at_once()
+    }
+
     fn fetch(&self, range: Range<u64>, unwanted: &AtomicBool) -> Result<Fetched> {
         let mut content = self.pool.take();
         self.stream.read(range, unwanted, &mut |bytes| {

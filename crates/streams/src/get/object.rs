@@ -47,6 +47,10 @@ impl Ranges for ObjectRanges<'_> {
         self.client.name(&self.object.key)
     }
 
+    fn at_once(&self) -> usize {
+        self.client.at_once()
+    }
+
     fn fetch(&self, range: Range<u64>, unwanted: &AtomicBool) -> Result<Fetched> {
         let mut content = self.pool.take();
         let hashes = self.hashes.load(Ordering::Relaxed);

@@ -40,6 +40,11 @@ pub(super) trait Ranges: Sync {
     /// The name, for messages.
     fn name(&self) -> String;
 
+    /// The most ranges that are fetched at a time.
+    fn at_once(&self) -> usize {
+        usize::MAX
+    }
+
     /// Fetches a range, unless it is `unwanted` by now. It is a slice: the first one begins at a multiple of
     /// [`SLICE_LEN`].
     ///
@@ -111,7 +116,7 @@ impl<'a> Window<'a> {
     /// slow, plus one for repeated requests.
     pub(super) fn threads(&self) -> usize {
         let at_once = (self.capacity * 2).div_ceil(3);
-        usize::try_from(at_once.min(self.ranges)).unwrap_or(1) + 1
+        usize::try_from(at_once.min(self.ranges)).unwrap_or(1).min(self.of.at_once()) + 1
     }
 
     /// Ranges that were requested again.

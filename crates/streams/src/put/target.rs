@@ -128,7 +128,7 @@ impl<'a> ObjectStream<'a> {
         // Queued parts hold memory of the budget; a longer queue would only hide that the store is slower than the
         // stream.
         let (feed, parts) = bounded(1);
-        for number in 0..target.client.parts_at_once() {
+        for number in 0..target.client.at_once() {
             let (begun, shared, parts): (_, _, Receiver<Arc<StreamPart>>) =
                 (Arc::clone(&begun), Arc::clone(&self.shared), parts.clone());
             let status = self.status;

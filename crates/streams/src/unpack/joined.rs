@@ -41,6 +41,10 @@ impl StreamAt for JoinedAt {
         Ok(())
     }
 
+    fn keeps_blocks(&self) -> bool {
+        self.parts.iter().any(|(_, part)| part.keeps_blocks())
+    }
+
     fn streams(&self) -> u32 {
         self.parts.iter().map(|(_, part)| part.streams()).max().unwrap_or(0)
     }
