@@ -81,13 +81,13 @@ pub(crate) fn suit(socket: impl AsFd, congestion: Option<&str>) {
         let _ = sockopt::set_tcp_congestion(&socket, name);
     }
     if remote {
-        set_unsent(&socket, UNSENT);
+        limit_unsent(&socket, UNSENT);
     }
 }
 
 /// Has the kernel take no more than `bytes` that it cannot send yet (`TCP_NOTSENT_LOWAT`, tcp(7)).
 #[allow(unsafe_code)]
-fn set_unsent(socket: impl AsFd, bytes: u32) {
+pub fn limit_unsent(socket: impl AsFd, bytes: u32) {
     let len = libc::socklen_t::try_from(size_of::<u32>()).unwrap_or(0);
     // SAFETY: the kernel reads `len` bytes from an integer of that size. A failure leaves things as they were.
     unsafe {

@@ -69,9 +69,11 @@ impl Conn {
         let host = &login.server.host;
         let port = login.server.port.unwrap_or(PORT);
         let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let connected = greeting::connect(&address, host, CONNECT).await;
+        let connected = greeting::connect(&address, host, CONNECT, login.timeout).await;
         let (mut wire, below) = connected.map_err(|error| no_answer(login, &error))?;
         wire.set_response_timeout(Some(login.timeout));
+        // The library would limit the time of a whole frame; the socket limits that without progress.
+        wire.set_send_timeout(None);
         let greeted = below.negotiate(&mut wire).await;
         let server_time = greeted.map_err(|error| not_negotiated(login, &error))?;
         let session = match &login.tickets {

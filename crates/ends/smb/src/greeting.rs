@@ -81,8 +81,9 @@ pub(super) async fn connect(
     address: &str,
     host: &str,
     timeout: Duration,
+    stall: Duration,
 ) -> io::Result<(Connection, Arc<ShareWire>)> {
-    let socket = ShareSocket::connect(address, timeout).await?;
+    let socket = ShareSocket::connect(address, timeout, stall).await?;
     let greeting = Mutex::new(Some(Vec::new()));
     let wire = Arc::new(ShareWire { socket, handovers: Arc::default(), greeting });
     let conn = Connection::from_transport(Box::new(Arc::clone(&wire)), Box::new(Arc::clone(&wire)), host);

@@ -21,19 +21,26 @@ const TOO_LONG: u32 = 1 << 24;
 const ADDRESSES: usize = 8;
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 
+/// Bytes that the kernel holds unsent. The server has to answer a frame in time once the kernel has all of it. Several
+/// megabytes on each of many connections take longer over a slow link.
+const UNSENT: u32 = 1 << 20;
+
 /// A connected socket.
 pub(super) struct ShareSocket {
+    /// A frame fails if none of it could be sent for so long. A whole frame may take longer.
+    stall: Duration,
     reader: Mutex<OwnedReadHalf>,
     writer: Mutex<OwnedWriteHalf>,
     progress: Arc<ReceiveProgress>,
 }
 
 impl ShareSocket {
-    /// Connects to `host:port`, at the first of its addresses that answers within `timeout`.
+    /// Connects to `host:port`, at the first of its addresses that answers within `timeout`. `stall`: how long the socket may
+    /// take nothing.
     ///
     /// # Errors
     /// That an address refuses the connection, if one does; else that of the last one.
-    pub(super) async fn connect(address: &str, timeout: Duration) -> io::Result<Self> {
+    pub(super) async fn connect(address: &str, timeout: Duration, stall: Duration) -> io::Result<Self> {
         let mut failed = io::Error::from(io::ErrorKind::TimedOut);
         let stream = match tokio::time::timeout(timeout, dial(address, &mut failed)).await {
             Ok(stream) => stream?,
@@ -41,9 +48,10 @@ impl ShareSocket {
         };
         let stream = stream.ok_or(failed)?;
         stream.set_nodelay(true)?;
+        haul_transport::tcp::limit_unsent(&stream, UNSENT);
         let (reader, writer) = stream.into_split();
         let progress = Arc::new(ReceiveProgress::new());
-        Ok(Self { reader: Mutex::new(reader), writer: Mutex::new(writer), progress })
+        Ok(Self { stall, reader: Mutex::new(reader), writer: Mutex::new(writer), progress })
     }
 
     /// Sends a frame made of `parts`. If this future is dropped before it ends, the connection is of no use any more.
@@ -55,9 +63,17 @@ impl ShareSocket {
         let len = u32::try_from(len).ok().filter(|len| *len < TOO_LONG);
         let len = len.ok_or(io::ErrorKind::InvalidInput)?;
         let mut writer = self.writer.lock().await;
-        writer.write_all(&len.to_be_bytes()).await?;
+        self.write(&mut writer, &len.to_be_bytes()).await?;
         for part in parts {
-            writer.write_all(part).await?;
+            self.write(&mut writer, part).await?;
+        }
+        Ok(())
+    }
+
+    async fn write(&self, writer: &mut OwnedWriteHalf, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written = tokio::time::timeout(self.stall, writer.write(bytes)).await??;
+            bytes = bytes.get(written..).filter(|_| written > 0).ok_or(io::ErrorKind::WriteZero)?;
         }
         Ok(())
     }
@@ -161,8 +177,10 @@ mod tests {
     fn a_refused_connection_is_named_even_if_another_address_is_silent() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let connect =
-            |address: &str| block_on(ShareSocket::connect(address, Duration::from_secs(3))).unwrap();
+        let connect = |address: &str| {
+            let seconds = Duration::from_secs(3);
+            block_on(ShareSocket::connect(address, seconds, seconds)).unwrap()
+        };
         assert!(connect(&address).is_ok());
         drop(listener);
         let refused = connect(&address).map(drop).unwrap_err();
