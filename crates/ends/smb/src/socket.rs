@@ -170,6 +170,8 @@ fn ended(error: io::Error) -> smb2::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
     use crate::runtime::block_on;
 
@@ -186,6 +188,35 @@ mod tests {
         let refused = connect(&address).map(drop).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
         assert!(connect("nohost.invalid:445").is_err());
+    }
+
+    /// Sends a long frame to a server that takes a piece of it after each pause, or nothing.
+    fn send_to(pause: Option<Duration>, stall: Duration) -> io::Result<()> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let server = std::thread::spawn(move || {
+            let (mut client, mut piece) = (listener.accept().unwrap().0, vec![0; 256 * 1024]);
+            if let Some(pause) = pause {
+                while client.read(&mut piece).unwrap() > 0 {
+                    std::thread::sleep(pause);
+                }
+            }
+            client
+        });
+        let frame = vec![7; 12 << 20];
+        let sent = block_on(async {
+            let socket = ShareSocket::connect(&address, Duration::from_secs(3), stall).await?;
+            socket.send_parts(&[&frame[..64], &frame[64..]]).await
+        });
+        drop(server.join().unwrap());
+        sent.unwrap()
+    }
+
+    #[test]
+    fn a_frame_may_take_longer_than_the_server_may_take_nothing() {
+        let stall = Duration::from_secs(1);
+        send_to(Some(Duration::from_millis(40)), stall).unwrap();
+        assert_eq!(send_to(None, stall).unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
     #[test]
