@@ -117,6 +117,14 @@ pub enum Action {
     RemovedAtSource,
 }
 
+impl Action {
+    /// The action on a file that was copied, which differed so from that of the destination.
+    #[must_use]
+    pub fn of_copy(changes: Changes) -> Self {
+        if changes.has(Changes::NEW) { Self::Copied } else { Self::Replaced }
+    }
+}
+
 /// The content of a file at the destination, as far as this run knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content<'a> {

@@ -45,6 +45,8 @@ pub struct Totals {
     pub resumed_bytes: u64,
     /// The bytes of content that were not sent because files at the destination had them.
     pub matched_bytes: u64,
+    /// The bytes of content in files that the file system cloned (reflink).
+    pub cloned_bytes: u64,
     /// Directories, symbolic links and special files that were created.
     pub made: u64,
     /// Hard links that were created.
@@ -189,6 +191,7 @@ impl Totals {
         self.relayed_bytes += other.relayed_bytes;
         self.resumed_bytes += other.resumed_bytes;
         self.matched_bytes += other.matched_bytes;
+        self.cloned_bytes += other.cloned_bytes;
         self.made += other.made;
         self.linked += other.linked;
         self.updated += other.updated;

@@ -80,13 +80,16 @@ pub struct HardLink {
 pub enum Outcome {
     /// The slice is written, verified and durable; other slices of the file are missing.
     Stored,
-    /// The whole file has been renamed into place. The digest is that of the file; a file that the file system cloned
-    /// was not read and has no digest.
+    /// The whole file has been renamed into place. The digest is that of the file; a clone that was not read has
+    /// none.
     Committed(Option<Digest>),
 }
 
 /// Called exactly once for each write, from any thread, with one outcome for each slice, in order.
 pub type WriteDone = Box<dyn FnOnce(Vec<Result<Outcome>>) + Send>;
+
+/// Called with the length of each piece of a clone that was read, from several threads. Returns whether to go on.
+pub type CloneRead<'a> = dyn Fn(u64) -> bool + Sync + 'a;
 
 /// Content that is still arriving over a connection.
 pub trait ArrivingContent {
@@ -234,12 +237,18 @@ pub trait Sink: Send + Sync {
         Traffic::default()
     }
 
-    /// With [`SinkCaps::clones`]: copies a local file by sharing its blocks (reflink), without reading it. `None` if the
-    /// file system cannot.
+    /// With [`SinkCaps::clones`]: copies a local file by sharing its blocks (reflink). `None` if the file system cannot.
+    /// With `read`, the clone is read from the disk and hashed before it is renamed into place.
     ///
     /// # Errors
-    /// If the file system can share blocks and the copy failed.
-    fn clone_file(&self, _entry: &Entry, _file: &File) -> Result<Option<Outcome>> {
+    /// If the file system can share blocks and the copy failed. `SourceChanged` if the file is no longer the `entry`,
+    /// `Cancelled` if `read` returned false.
+    fn clone_file(
+        &self,
+        _entry: &Entry,
+        _file: &File,
+        _read: Option<&CloneRead<'_>>,
+    ) -> Result<Option<Outcome>> {
         Ok(None)
     }
 }

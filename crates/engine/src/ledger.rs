@@ -6,14 +6,13 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
-use haul_core::event::{Content, Done};
+use haul_core::event::{Action, Content, Done};
 use haul_core::retry::CONNECTION_RETRIES;
 use haul_core::{Digest, Entry, Error, ErrorKind, Outcome, RelPath, Result, Retries, Retry, Side, Slice};
 
 use crate::confirmed::ConfirmedBy;
 use crate::flusher::SecondOffer;
 use crate::hung::HungWatch;
-use crate::offer::copy_action;
 use crate::queue::is_large;
 use crate::run::{PROGRESS, Run};
 use crate::worker::SettledBatch;
@@ -166,7 +165,7 @@ impl<'a, 'b> Ledger<'a, 'b> {
         run.confirm(entry, ConfirmedBy::Sent);
         let changes = run.open.take_changes(&entry.path);
         let content = digest.map_or(Content::Unknown, Content::Digest);
-        let done = Done::new(copy_action(changes), changes, entry);
+        let done = Done::new(Action::of_copy(changes), changes, entry);
         run.meter.done(&entry.path, Done { content, ..done });
         run.open.remove();
     }

@@ -17,6 +17,7 @@ mod cancel;
 mod changes;
 mod check_manifest;
 mod chunks;
+mod cloning;
 mod comparer;
 mod confirmed;
 mod copy;

@@ -256,7 +256,8 @@ impl<'a> Meter<'a> {
         connections.add_to(&mut totals);
         // A sink may find content only after it was counted as sent. Resumed content stays in the sum, so that the sum
         // does not fall.
-        let copied = totals.sent_bytes + totals.matched_bytes + totals.same_bytes + connections.resumed_bytes;
+        let settled = totals.matched_bytes + totals.cloned_bytes + totals.same_bytes;
+        let copied = totals.sent_bytes + settled + connections.resumed_bytes;
         let done = checked_bytes.unwrap_or(copied);
         let last = MeterSample { at: Instant::now(), bytes: done, spent: self.bottleneck.spent() };
         let first = self.add_sample(last);

@@ -8,13 +8,10 @@ use haul_core::event::{Action, Content, Done};
 use haul_core::{Answer, Changes, Entry, Error, ErrorKind, Offer, RelPath, Result, SLICE_LEN, Side, Sink};
 
 use crate::answers::one_each;
+use crate::cloning::{CLONED, clone_file};
 use crate::confirmed::ConfirmedBy;
 use crate::queue::is_large;
 use crate::run::Run;
-
-/// A file of this length or more is cloned if the file system can. Each clone is synced by itself; shorter files are synced
-/// hundreds at a time.
-pub(crate) const CLONED: u64 = 256 * 1024;
 
 /// A file whose content the sink needs.
 struct Needed {
@@ -169,7 +166,7 @@ fn begin(run: &Run<'_>, file: Needed) -> Option<Arc<Entry>> {
         return None;
     }
     if may_clone(run, &file) {
-        let is_done = clone_file(run, &file);
+        let is_done = clone_file(run, &file.entry, file.changes);
         if is_done {
             return None;
         }
@@ -205,7 +202,7 @@ pub(crate) fn would_copy(run: &Run<'_>, entry: &Entry, changes: Changes) {
     let mut totals = run.meter.totals();
     let action = if entry.is_file() {
         totals.copied(entry.len);
-        copy_action(changes)
+        Action::of_copy(changes)
     } else {
         totals.made += 1;
         Action::Made
@@ -213,10 +210,6 @@ pub(crate) fn would_copy(run: &Run<'_>, entry: &Entry, changes: Changes) {
     drop(totals);
     run.confirm(entry, ConfirmedBy::Sent);
     run.meter.done(&entry.path, Done::new(action, changes, entry));
-}
-
-pub(crate) fn copy_action(changes: Changes) -> Action {
-    if changes.has(Changes::NEW) { Action::Copied } else { Action::Replaced }
 }
 
 /// Counts an entry of which no content is sent.
@@ -275,37 +268,4 @@ fn may_clone(run: &Run<'_>, file: &Needed) -> bool {
     let stays_in_place = run.in_place && !file.is_new() && is_large(&file.entry);
     let is_worth_it = file.entry.len >= CLONED && file.have.is_empty();
     is_worth_it && !stays_in_place && run.try_clone.load(Ordering::Relaxed)
-}
-
-/// Asks the file system to clone the file, by sharing its blocks. `true` if the file is done: copied, failed or
-/// deferred.
-fn clone_file(run: &Run<'_>, file: &Needed) -> bool {
-    let entry = &file.entry;
-    let cloned = match run.source.local_file(entry) {
-        None => Ok(None),
-        Some(Ok(local)) => run
-            .ask_sink(&[()], |_| Ok(vec![run.sink.clone_file(entry, &local)]))
-            .and_then(|mut answers| answers.pop().unwrap_or(Ok(None))),
-        // Reading meets the same error and handles it.
-        Some(Err(_)) => return false,
-    };
-    match cloned {
-        Ok(Some(_)) => {
-            run.meter.totals().copied(entry.len);
-            run.confirm(entry, ConfirmedBy::Sent);
-            let action = copy_action(file.changes);
-            run.meter.done(&entry.path, Done::new(action, file.changes, entry));
-            true
-        }
-        Ok(None) => {
-            run.try_clone.store(false, Ordering::Relaxed);
-            false
-        }
-        Err(error) => {
-            if !run.defer(entry, &error) {
-                run.fail(&entry.path, error);
-            }
-            true
-        }
-    }
 }

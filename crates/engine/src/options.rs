@@ -118,9 +118,11 @@ pub struct CopyOptions {
     /// Compare by digest: the source hashes the files that may be unchanged. The sinks must have been opened with
     /// [`haul_core::Compare::Checksum`].
     pub checksum: bool,
-    /// Report the digest of each file that the destination has after the copy: read each file instead of cloning it, and
-    /// report up-to-date files too. Requires `checksum`.
+    /// Report the digest of each file that the destination has after the copy, and report up-to-date files too. Requires
+    /// `checksum`.
     pub digests: bool,
+    /// Do not read files that the file system cloned. `digests` reads them all the same.
+    pub trusts_clones: bool,
     /// Collect the entries that the destination has after the copy, so that [`crate::remove_sources`] can remove them at
     /// the source. `checksum` must be set.
     pub confirmed: Option<Arc<ConfirmedEntries>>,

@@ -62,6 +62,8 @@ pub struct JobRequest {
     pub nice: bool,
     /// Report the digest of each file. Requires [`Compare::Checksum`].
     pub digests: bool,
+    /// Do not read files that the file system cloned.
+    pub trusts_clones: bool,
     /// The sources check pages of database files.
     pub pages: Option<PageChecks>,
     /// Report the SHA-256 of each file, too. Requires `digests`.
@@ -406,6 +408,7 @@ impl JobRunner<'_> {
             files_from: part.paths,
             checksum: self.sink.compare == Compare::Checksum,
             digests: self.request.digests,
+            trusts_clones: self.request.trusts_clones,
             confirmed,
             dry_run: self.sink.dry_run,
             delta: self.delta.compares,

@@ -127,6 +127,7 @@ fn request(transfer: &Transfer<'_>) -> Result<JobRequest> {
         delete: transfer.delete,
         pages: args.pages.checks(),
         digests: args.manifest.is_some(),
+        trusts_clones: args.no_verify,
         sha256: args.manifest.is_some() && args.manifest_format == ManifestFormat::Sha256,
         remove_sources: transfer.remove_sources,
     })
@@ -149,6 +150,7 @@ fn refuse_twice(destination: &Location, others: &[Location]) -> Result<()> {
 fn refuse_unproved(args: &TransferArgs) -> Result<()> {
     let refused = [
         (args.no_fsync, "--no-fsync", "a crash could lose files that were removed at SRC"),
+        (args.no_verify, "--no-verify", "it removes only files whose content was read at DST"),
         (args.links.copy_links, "--copy-links", "it does not remove the targets of links"),
         (args.dirlinks.keep_dirlinks, "--keep-dirlinks", "a symbolic link at DST may lead to SRC itself"),
         (args.size_only, "--size-only", "it removes only files whose content was compared"),

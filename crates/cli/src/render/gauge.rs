@@ -94,7 +94,7 @@ pub(super) fn done_entries(progress: &Progress) -> u64 {
 /// Bytes of content at the destination or in flight, or those that are checked.
 pub(super) fn done_bytes(progress: &Progress) -> u64 {
     let totals = &progress.totals;
-    let sent = totals.sent_bytes + totals.matched_bytes + totals.resumed_bytes;
+    let sent = totals.sent_bytes + totals.matched_bytes + totals.cloned_bytes + totals.resumed_bytes;
     progress.checked_bytes.unwrap_or(totals.same_bytes + totals.copied_bytes.max(sent))
 }
 

@@ -190,8 +190,16 @@ impl Summary {
     }
 
     fn counts(&self, lines: &mut Vec<String>) {
-        let Totals { copied, copied_bytes, sent_bytes, wire_bytes, resumed_bytes, matched_bytes, .. } =
-            self.report.totals;
+        let Totals {
+            copied,
+            copied_bytes,
+            sent_bytes,
+            wire_bytes,
+            resumed_bytes,
+            matched_bytes,
+            cloned_bytes,
+            ..
+        } = self.report.totals;
         let totals = &self.report.totals;
         let seconds = self.report.seconds;
         let files = count(copied, "file", "files");
@@ -217,6 +225,9 @@ impl Summary {
             }
             if resumed_bytes > 0 {
                 lines.push(format!("  resumed: {}", bytes(resumed_bytes)));
+            }
+            if cloned_bytes > 0 {
+                lines.push(format!("  cloned by the file system: {}", bytes(cloned_bytes)));
             }
             if matched_bytes > 0 {
                 lines.push(format!("  unchanged blocks, not sent: {}", bytes(matched_bytes)));

@@ -1,8 +1,11 @@
 //! Other file systems than that of this host, and copies that share blocks.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
-use haul_testkit::{FileSystem, Need, TestMount, TestTree, assert_same_tree};
+use haul_testkit::needs::tool;
+use haul_testkit::{CrashDisk, DiskFault, DiskOp, FileSystem, Need, TestMount, TestTree, assert_same_tree};
 
 use crate::scene::{Scene, Way, summary};
 use crate::{TestCase, cases};
@@ -17,6 +20,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_hard_tree_arrives_whole_from_btrfs_to_xfs_on_this_machine,
         a_copy_on_one_xfs_shares_its_blocks,
         a_copy_on_one_btrfs_shares_its_blocks,
+        a_clone_that_cannot_be_read_fails_unless_no_verify_is_given,
     ]
 }
 
@@ -80,7 +84,16 @@ fn shares(kind: FileSystem) {
     let run = scene.copy(Way::Local, source.path(), &disk.join("dst")).finish().expect_success();
     let summary = summary(&run);
     summary.assert_accounted();
+    assert!(summary.of("cloned_bytes") >= 150 << 20, "{summary:?}");
     assert_same_tree(source.path(), &disk.join("dst"));
+    // Clones are read, so the manifest of another copy has their digests.
+    let manifest = scene.join("m");
+    let second = scene.copy(Way::Local, source.path(), &disk.join("second")).arg("--manifest").arg(&manifest);
+    let second = crate::scene::summary(&second.finish().expect_success());
+    assert!(second.of("cloned_bytes") >= 150 << 20, "{second:?}");
+    let digest = tool(Command::new("b3sum").arg("--no-names").arg(source.join("huge")));
+    let lines = fs::read(&manifest).unwrap();
+    assert!(String::from_utf8_lossy(&lines).contains(&format!("{}  huge", digest.trim())));
     let more = disk.used().saturating_sub(before);
     assert!(more < 60 << 20, "the copy takes {more} bytes of its own: {summary:?}");
     // Shared until written to: the original stays as it is.
@@ -95,4 +108,35 @@ fn a_copy_on_one_xfs_shares_its_blocks() {
 
 fn a_copy_on_one_btrfs_shares_its_blocks() {
     shares(FileSystem::Btrfs);
+}
+
+/// The first byte of a file on its disk.
+fn place_on_disk(file: &Path) -> u64 {
+    let list = tool(Command::new("filefrag").args(["-v", "-b4096"]).arg(file));
+    let first = list.lines().find_map(|line| line.trim_start().strip_prefix("0:")).unwrap();
+    let block = first.split(':').nth(1).and_then(|blocks| blocks.split("..").next()).unwrap();
+    block.trim().parse::<u64>().unwrap() * 4096
+}
+
+fn a_clone_that_cannot_be_read_fails_unless_no_verify_is_given() {
+    let scene = Scene::new();
+    let mut disk = CrashDisk::new(FileSystem::Xfs, DISK);
+    let source = TestTree::new(disk.join("src"), 1);
+    source.file("bad", 20 << 20);
+    source.file("good", 20 << 20);
+    rustix::fs::sync();
+    let bad = place_on_disk(&source.join("bad"));
+    disk.remount();
+    disk.fail(DiskFault::of(DiskOp::Read).bytes(bad + (5 << 20)..bad + (6 << 20)));
+    let copy = disk.join("dst");
+    let run = || scene.copy(Way::Local, &disk.join("src"), &copy);
+    let failed = run().finish();
+    assert_eq!(failed.code(), Some(1), "{failed}");
+    let names: Vec<_> = fs::read_dir(&copy).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["good"], "{failed}");
+    assert!(failed.to_string().contains("read back"), "{failed}");
+    let trusted = run().arg("--no-verify").finish().expect_success();
+    assert_eq!(summary(&trusted).of("cloned_bytes"), 20 << 20);
+    disk.heal();
+    assert_same_tree(&disk.join("src"), &copy);
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use haul_core::digest::slice_count;
+use haul_core::sink::CloneRead;
 use haul_core::source::{ScanVisit, changed_since_copied};
 use haul_core::sync::Mutex;
 use haul_core::{
@@ -349,13 +350,16 @@ impl Sink for MemorySink {
         Ok(FinishReport::default())
     }
 
-    fn clone_file(&self, entry: &Entry, _: &File) -> Result<Option<Outcome>> {
+    fn clone_file(&self, entry: &Entry, _: &File, read: Option<&CloneRead<'_>>) -> Result<Option<Outcome>> {
         self.faults.meet(EndCall::Clone, &entry.path)?;
         if !self.can_clone.load(Ordering::Relaxed) {
             return Ok(None);
         }
+        if read.is_some_and(|read| !read(entry.len)) {
+            return Err(Error::new(ErrorKind::Cancelled, Side::Destination, "read back", "test"));
+        }
         self.tree.lock().insert(entry.path.clone(), entry.clone());
-        Ok(Some(Outcome::Committed(None)))
+        Ok(Some(Outcome::Committed(read.map(|_| Digest([7; 32])))))
     }
 }
 

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 
 use haul_core::event::Action;
 use haul_core::sync::Mutex;
-use haul_core::{Entry, EntryKind, ErrorKind, Retry, SLICE_LEN, Source, SourceCaps, Timestamp};
+use haul_core::{Digest, Entry, EntryKind, ErrorKind, Retry, SLICE_LEN, Source, SourceCaps, Timestamp};
 
 use super::faults::{EndCall, error, path};
 use super::memory::{MemorySink, MemorySource, content, dir, file, older, symlink, tree};
 use super::runs::{Setup, counted, options};
-use crate::offer::CLONED;
+use crate::cloning::CLONED;
 use crate::{CopyOptions, OtherSource, Trust};
 
 fn all_kinds() -> Vec<Entry> {
@@ -251,14 +251,42 @@ fn a_sink_that_cannot_clone_is_asked_once() {
 }
 
 #[test]
-fn with_digests_every_file_is_read_and_up_to_date_files_are_reported() {
+fn clones_are_read_unless_they_are_trusted_and_no_digest_is_asked_for() {
+    let digests_of = |digests, trusts_clones| {
+        let mut setup = Setup::new([file("f", CLONED)], []);
+        setup.source.can_clone.store(true, Ordering::Relaxed);
+        setup.sink.can_clone.store(true, Ordering::Relaxed);
+        let report = setup.run(CopyOptions { checksum: digests, digests, trusts_clones, ..options() });
+        assert_eq!((report.totals.sent_bytes, report.totals.cloned_bytes), (0, CLONED));
+        setup.events.digests.lock().clone()
+    };
+    let read = [("f".to_owned(), Digest([7; 32]))];
+    assert_eq!(digests_of(false, false), read);
+    assert_eq!(digests_of(true, false), read);
+    assert_eq!(digests_of(true, true), read);
+    assert_eq!(digests_of(false, true), []);
+}
+
+#[test]
+fn a_changed_file_is_sent_instead_of_cloned() {
+    let run = |kind| {
+        let mut setup = Setup::new([file("f", CLONED)], []);
+        setup.source.can_clone.store(true, Ordering::Relaxed);
+        setup.sink.can_clone.store(true, Ordering::Relaxed);
+        setup.faults.plan(EndCall::Clone, "f", 1, &error(kind, Retry::Never));
+        let totals = setup.copy();
+        (setup.faults.calls(EndCall::Write, "f"), totals.copied, totals.failed, totals.cloned_bytes)
+    };
+    assert_eq!(run(ErrorKind::SourceChanged), (1, 1, 0, 0));
+    assert_eq!(run(ErrorKind::Io), (0, 0, 1, 0));
+}
+
+#[test]
+fn with_digests_up_to_date_files_are_reported() {
     let entries = [file("same", 10), file("new", CLONED), dir("d")];
     let mut setup = Setup::new(entries, [content(file("same", 10), 0)]);
-    setup.source.can_clone.store(true, Ordering::Relaxed);
-    setup.sink.can_clone.store(true, Ordering::Relaxed);
     let report = setup.run(CopyOptions { checksum: true, digests: true, ..options() });
     assert_eq!((report.totals.copied, report.totals.same), (1, 1));
-    assert_eq!(setup.faults.calls(EndCall::Write, "new"), 1, "a clone would have no digest");
     assert!(setup.actions().contains(&(Action::Same, "same".to_owned())), "{:?}", setup.actions());
     assert!(!setup.actions().iter().any(|(action, path)| *action == Action::Same && path == "d"));
 }

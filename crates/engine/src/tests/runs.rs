@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_core::event::Action;
+use haul_core::event::{Action, Content};
 use haul_core::sync::Mutex;
 use haul_core::{
-    Entry, ErrorKind, Event, Pace, RelPath, Report, Reporter, ScanOptions, Sink, Source, Totals,
+    Digest, Entry, ErrorKind, Event, Pace, RelPath, Report, Reporter, ScanOptions, Sink, Source, Totals,
 };
 
 use super::faults::PlannedErrors;
@@ -17,6 +17,8 @@ use crate::{Cancel, CopyOptions, EndPair, LockedRetries, MetadataChanges, OnFull
 #[derive(Default)]
 pub(super) struct Events {
     pub(super) actions: Mutex<Vec<(Action, String)>>,
+    /// The digests of files, by name.
+    pub(super) digests: Mutex<Vec<(String, Digest)>>,
     pub(super) failures: Mutex<Vec<(String, ErrorKind)>>,
     pub(super) warnings: Mutex<Vec<String>>,
     pub(super) notes: Mutex<Vec<String>>,
@@ -27,7 +29,12 @@ pub(super) struct Events {
 impl Reporter for Events {
     fn event(&self, event: &Event<'_>) {
         match event {
-            Event::Entry { path, done } => self.actions.lock().push((done.action, path.to_string())),
+            Event::Entry { path, done } => {
+                self.actions.lock().push((done.action, path.to_string()));
+                if let Content::Digest(digest) = done.content {
+                    self.digests.lock().push((path.to_string(), digest));
+                }
+            }
             Event::Failed(failure) => {
                 self.failures.lock().push((failure.path.to_string(), failure.error.kind()));
             }
@@ -131,6 +138,7 @@ pub(super) fn options() -> CopyOptions {
         files_from: None,
         checksum: false,
         digests: false,
+        trusts_clones: false,
         confirmed: None,
         dry_run: false,
         delete: None,

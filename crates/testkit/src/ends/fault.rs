@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul_core::filter::RulesAbove;
-use haul_core::sink::ArrivingContent;
+use haul_core::sink::{ArrivingContent, CloneRead};
 use haul_core::source::ScanVisit;
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
@@ -415,7 +415,12 @@ impl Sink for FaultySink {
         self.sink.traffic()
     }
 
-    fn clone_file(&self, entry: &Entry, file: &File) -> Result<Option<Outcome>> {
-        self.sink.clone_file(entry, file)
+    fn clone_file(
+        &self,
+        entry: &Entry,
+        file: &File,
+        read: Option<&CloneRead<'_>>,
+    ) -> Result<Option<Outcome>> {
+        self.sink.clone_file(entry, file, read)
     }
 }

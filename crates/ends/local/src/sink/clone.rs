@@ -2,22 +2,28 @@
 
 use std::fs::File;
 
-use haul_core::{Entry, Error, Outcome, Result};
+use haul_core::digest::{slice_count, slice_len};
+use haul_core::entry::Identity;
+use haul_core::sink::CloneRead;
+use haul_core::{ChainingValue, Digest, Entry, Error, ErrorKind, FileTree, Outcome, Result};
 use rustix::io::Errno;
 
-use crate::meta::metadata::MetadataSetter;
+use super::state::LocalSink;
+use crate::path::root::Root;
+use crate::path::stat;
+use crate::read::digest::of_slice;
+use crate::read::file::STEP;
+use crate::read::page_cache::CachedFile;
 use crate::stage::staged::Staged;
-use crate::tree::local_tree::LocalTree;
 
 /// Makes the entry's file a clone of `from`. `None` if the file system cannot: then nothing was changed.
 pub(crate) fn clone_file(
-    tree: &LocalTree,
-    metadata: &MetadataSetter,
+    sink: &LocalSink,
     entry: &Entry,
     from: &File,
-    durable: bool,
+    read: Option<&CloneRead<'_>>,
 ) -> Result<Option<Outcome>> {
-    let root = &tree.root;
+    let (tree, root) = (sink.tree(), sink.root());
     if tree.is_network_fs() && !tree.shares_device(from) {
         // Blocks are shared within one file system only, and a try costs as much as a file.
         return Ok(None);
@@ -35,14 +41,50 @@ pub(crate) fn clone_file(
         }
         Err(errno) => return Err(failed(errno)),
     }
-    metadata.set_written(&staged.written(), entry).map_err(failed)?;
-    if durable {
+    let abandoned = |_: &Error| staged.abandon();
+    check_unchanged(root, entry, from).inspect_err(abandoned)?;
+    let digest =
+        read.map(|read| read_back(sink, entry, &staged.file, read)).transpose().inspect_err(abandoned)?;
+    sink.metadata().set_written(&staged.written(), entry).map_err(failed)?;
+    if sink.options.durable {
         root.ops.one();
-        staged.file.sync_data().map_err(|e| {
-            staged.abandon();
-            Error::io(root.side(), "sync", &e).on(root.shown(&entry.path))
-        })?;
+        let synced = staged.file.sync_data();
+        let synced = synced.map_err(|e| Error::io(root.side(), "sync", &e).on(root.shown(&entry.path)));
+        synced.inspect_err(abandoned)?;
     }
     staged.publish(tree, &entry.path)?;
-    Ok(Some(Outcome::Committed(None)))
+    Ok(Some(Outcome::Committed(digest)))
+}
+
+/// Called after the file was cloned: the clone is the file of the scan if that has not changed since.
+fn check_unchanged(root: &Root, entry: &Entry, from: &File) -> Result<()> {
+    root.ops.one();
+    let now = stat::identity(from).map_err(|errno| root.error("clone", &entry.path, errno))?;
+    if now == (Identity { ctime: None, ..entry.identity() }) {
+        return Ok(());
+    }
+    Err(root.fault(ErrorKind::SourceChanged, "clone", &entry.path, "the file has changed since the scan"))
+}
+
+/// Reads a clone and hashes it. A clone shares the blocks of its file, but not the page cache: it is read from the disk.
+fn read_back(sink: &LocalSink, entry: &Entry, clone: &File, read: &CloneRead<'_>) -> Result<Digest> {
+    let root = sink.root();
+    let failed = |e: &std::io::Error| Error::io(root.side(), "read back", e).on(root.shown(&entry.path));
+    let len = entry.len;
+    let opened = CachedFile::new(clone.try_clone().map_err(|e| failed(&e))?, len);
+    let hash = |index: &u32| -> Result<ChainingValue> {
+        let slice = slice_len(len, *index);
+        let value = of_slice(&root.ops, &opened.file, len, *index, &mut vec![0; STEP.min(slice as usize)]);
+        if read(slice) {
+            value.map_err(|e| failed(&e))
+        } else {
+            Err(root.fault(ErrorKind::Cancelled, "read back", &entry.path, "the run was stopped"))
+        }
+    };
+    let slices: Vec<u32> = (0..slice_count(len)).collect();
+    let mut tree = FileTree::new(len);
+    for (index, value) in slices.iter().zip(sink.threads.each(&slices, hash)) {
+        tree.set(*index, value?);
+    }
+    tree.digest().ok_or_else(|| failed(&std::io::Error::other("a slice is missing")))
 }

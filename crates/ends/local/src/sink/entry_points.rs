@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_core::sink::ArrivingContent;
+use haul_core::sink::{ArrivingContent, CloneRead};
 use haul_core::{
     Answer, Batch, BatchData, Entry, Error, ErrorKind, FinishReport, HardLink, HungOperation, Offer, Outcome,
     PageHashes, RelPath, Result, Retry, Side, Sink, SinkCaps, SliceData, WriteDone,
@@ -147,8 +147,13 @@ impl Sink for LocalSink {
         self.finish_run()
     }
 
-    fn clone_file(&self, entry: &Entry, file: &File) -> Result<Option<Outcome>> {
-        clone_file(self.tree(), self.metadata(), entry, file, self.options.durable)
+    fn clone_file(
+        &self,
+        entry: &Entry,
+        file: &File,
+        read: Option<&CloneRead<'_>>,
+    ) -> Result<Option<Outcome>> {
+        clone_file(self, entry, file, read)
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use haul_core::digest::SliceHasher;
+use haul_core::sink::CloneRead;
 use haul_core::{Changes, Compare, Digest, ErrorKind, SinkOptions, SkipReason};
 
 use super::*;
@@ -245,11 +246,15 @@ fn a_clone_has_the_content_or_nothing_was_changed() {
     let scene = LocalScene::new();
     fs::write(scene.from.join("f"), "content").unwrap();
     let file = fs::File::open(scene.from.join("f")).unwrap();
-    for is_network_fs in [false, true] {
+    let is_read = |_| true;
+    let reads: [Option<&CloneRead<'_>>; 2] = [None, Some(&is_read)];
+    for (is_network_fs, read) in
+        [false, true].into_iter().flat_map(|network| reads.map(|read| (network, read)))
+    {
         let sink = scene.sink_on(options(), is_network_fs);
-        match sink.clone_file(&scene.entry("f"), &file).unwrap() {
+        match sink.clone_file(&scene.entry("f"), &file, read).unwrap() {
             Some(outcome) => {
-                assert_eq!(outcome, Outcome::Committed(None));
+                assert_eq!(outcome, Outcome::Committed(read.map(|_| Digest::of(b"content"))));
                 assert_eq!(fs::read(scene.to.join("f")).unwrap(), b"content");
                 fs::remove_file(scene.to.join("f")).unwrap();
             }
