@@ -166,6 +166,8 @@ const PUT: BenchCase = BenchCase {
 
 /// A stream out of one.
 const GET: BenchCase = BenchCase { route: DataDirection::Pull, ..PUT };
+/// A database of 2 GB out of one, as a tree.
+const GET_TREE: BenchCase = BenchCase { data: &SCHEMA, quick: &TABLE_QUICK, ..GET };
 
 /// Small files into one.
 const OBJECTS: BenchCase = BenchCase { data: &MANY, quick: &MANY_QUICK, link: gbit(1, 20), ..PUT };
@@ -388,6 +390,8 @@ pub(crate) static CASES: &[BenchCase] = &[
     },
     BenchCase { name: "objects-up", about: "12,200 small files into an object store", ..OBJECTS },
     BenchCase { name: "objects-down", about: "the same out of it", route: DataDirection::Pull, ..OBJECTS },
+    BenchCase { name: "tree-get5g", about: "a database out of it", link: gbit(5, 60), ..GET_TREE },
+    BenchCase { name: "tree-get-lan", about: "without delay", link: gbit(40, 0), ..GET_TREE },
     BenchCase {
         name: "ten-thousand",
         about: "10,000 tiny files within one machine, and once more",

@@ -145,7 +145,8 @@ impl ServedScan {
                 }
                 parts.extend(state.cut_if_full());
             }
-            if state.last_cut.elapsed() >= PART_TIME {
+            // The first part goes at once, so that the first files are copied while the walk goes on.
+            if state.cut == 0 || state.last_cut.elapsed() >= PART_TIME {
                 parts.extend(state.cut());
             }
         }

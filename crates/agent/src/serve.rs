@@ -45,6 +45,10 @@ fn serve_without_content(
 ) {
     match request {
         Request::Nothing | Request::Swallow => reply.send(&Response::Done),
+        Request::ExpectRate { bytes_per_second } => {
+            session.packer.expect(bytes_per_second as f64);
+            reply.send(&Response::Done);
+        }
         Request::HungOperation { root, timeout, known, held_by_iops } => {
             watch::watch(session, reply, root, timeout, known, held_by_iops);
         }
@@ -94,14 +98,12 @@ fn write(
         reply.send(&Response::Gone);
         return Ok(());
     };
-    let mut done: WriteDone = Box::new(move |outcomes| reply.send(&Response::Write(outcomes)));
+    let mut done: Option<WriteDone> = Some(Box::new(move |outcomes| reply.send(&Response::Write(outcomes))));
     if packing.is_none() {
-        let taken = sink.write_arriving(&batch, &slices, &mut payload, done);
-        match taken.map_err(|error| io::Error::other(error.to_string()))? {
-            Some(back) => done = back,
-            None => return Ok(()),
-        }
+        let taken = sink.write_arriving(&batch, &slices, &mut payload, &mut done);
+        taken.map_err(|error| io::Error::other(error.to_string()))?;
     }
+    let Some(done) = done else { return Ok(()) };
     let mut content = payload.collect()?;
     session.packer.unpack(packing, &mut slices, &mut content);
     sink.write(BatchData { batch, slices, content, at_hand: false }, done);
@@ -146,9 +148,19 @@ fn work(session: &Arc<ServerSession>, reply: ReplyDuty, request: Request) {
         | Request::Visit { .. }
         | Request::Meet { .. }
         | Request::Rate { .. } => third_party::serve(session, request),
+        Request::ScanStart { root, scan, options } => {
+            let start = |source: &Arc<dyn Source>| ServedScan::start(source.clone(), options);
+            let started = source(session, root, |source| {
+                session.start_scan(scan, || start(source))?;
+                Ok(Response::Done)
+            });
+            return match session.scan(scan).filter(|_| started == Response::Done) {
+                Some(scan) => scan.next(0, 0, reply),
+                None => reply.send(&started),
+            };
+        }
         Request::Root { .. }
         | Request::Above { .. }
-        | Request::ScanStart { .. }
         | Request::Lookup { .. }
         | Request::Digest { .. }
         | Request::Sha256 { .. }
@@ -194,10 +206,6 @@ fn of_source(session: &ServerSession, request: Request) -> Response {
         Request::Above { root, names } => {
             source(session, root, |source| source.above(&names).map(Response::Above))
         }
-        Request::ScanStart { root, scan, options } => source(session, root, |source| {
-            session.start_scan(scan, || ServedScan::start(source.clone(), options))?;
-            Ok(Response::Done)
-        }),
         Request::Lookup { root, paths } => {
             source(session, root, |source| source.lookup(&paths).map(Response::Lookup))
         }

@@ -137,19 +137,20 @@ pub trait Sink: Send + Sync {
     fn write(&self, data: BatchData, done: WriteDone);
 
     /// As [`Sink::write`], for content that is still arriving: the sink stages it piece by piece and verifies it at the
-    /// end. Content that does not verify does not count, and is staged anew when it is sent again. If the sink does not
-    /// do that for this batch, it takes no content and returns `done`, and the caller collects the content and writes it.
+    /// end. Content that does not verify does not count, and is staged anew when it is sent again. The sink takes `done`
+    /// when all content has arrived. If it leaves `done`, it does not do that for this batch and has taken no content:
+    /// the caller collects the content and writes it.
     ///
     /// # Errors
-    /// If the content does not arrive. `done` is not called then.
+    /// If the content does not arrive. The sink leaves `done` then, too.
     fn write_arriving(
         &self,
         _batch: &Arc<Batch>,
         _slices: &[Result<SliceData>],
         _content: &mut dyn ArrivingContent,
-        done: WriteDone,
-    ) -> Result<Option<WriteDone>> {
-        Ok(Some(done))
+        _done: &mut Option<WriteDone>,
+    ) -> Result<()> {
+        Ok(())
     }
 
     /// With [`SinkCaps::fetches`]: as [`Sink::write`], but the sink fetches the content from the source itself, so that

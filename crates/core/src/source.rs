@@ -18,7 +18,8 @@ use crate::page_checks::PageReport;
 use crate::path::RelPath;
 use crate::program::Said;
 use crate::report::{Failure, HungOperation};
-use crate::slice::{Batch, BatchData};
+use crate::sink::ArrivingContent;
+use crate::slice::{Batch, BatchData, SliceData};
 
 /// The operation of errors of [`Source::remove_unchanged`].
 pub const REMOVE: &str = "remove";
@@ -126,6 +127,12 @@ impl ScanBatch {
 /// Receives the results of a scan, possibly from several threads at once. `Break` ends the scan.
 pub type ScanVisit<'a> = &'a (dyn Fn(ScanBatch) -> ControlFlow<()> + Sync);
 
+/// Takes content that is still arriving, of a batch whose slices are known. Returns whether it took it: all, or none.
+///
+/// It fails if the content does not arrive.
+pub type TakeArriving<'a> =
+    dyn FnMut(&Arc<Batch>, &[Result<SliceData>], &mut dyn ArrivingContent) -> Result<bool> + 'a;
+
 /// An end that data is read from. Any number of threads may call it at once; calls block.
 ///
 /// Its promises are the cases of `haul_testkit::conformance`, which every source runs.
@@ -184,6 +191,16 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// If the whole call fails. Errors of single slices are in [`BatchData::slices`].
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData>;
+
+    /// As [`Source::read`], but a source that reads over a connection passes the content to `take` while it arrives. If
+    /// `take` takes it, the result is `None`. If a connection is lost, `take` is called again with the content of the next
+    /// one.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    fn read_arriving(&self, batch: &Arc<Batch>, _take: &mut TakeArriving<'_>) -> Result<Option<BatchData>> {
+        self.read(batch).map(Some)
+    }
 
     /// Reads a batch of one slice of a large file, given the hashes of the pages that the destination has. A source
     /// with [`SourceCaps::delta`] omits content that the destination has already ([`crate::slice::Extent::same`]).

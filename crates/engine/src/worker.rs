@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use crossbeam_channel::Sender;
-use haul_core::{Batch, Error, ErrorKind, Outcome, Result, Retry, Side, SliceData, WriteDone};
+use haul_core::sink::ArrivingContent;
+use haul_core::{
+    Batch, BatchData, Error, ErrorKind, Outcome, PageHashes, Result, Retry, Side, SliceData, WriteDone,
+};
 
-use crate::bottleneck::WorkerActivity;
+use crate::bottleneck::{Bottleneck, Doing, WorkerActivity};
 use crate::queue::Work;
 use crate::run::Run;
 
@@ -48,31 +51,79 @@ pub(crate) fn work(run: &Run<'_>, number: usize, settled: &Sender<SettledBatch>)
             sent();
             continue;
         };
-        let reading = run.meter.bottleneck.begin(WorkerActivity::Reading);
+        let mut done = Some(done);
         let read = match &pages {
-            Some(pages) => run.source.read_changed(&batch, pages),
-            None => run.source.read(&batch),
+            Some(pages) => read_changed(run, &batch, pages).map(Some),
+            None => read(run, &batch, &mut done),
         };
-        if let Ok(data) = &read {
-            run.keep_rate(data.content.bytes().len());
-        }
-        drop(reading);
-        match read {
-            Ok(data) => {
-                let same = data.slices.iter().flatten().map(SliceData::same_len).sum();
-                matched.store(same, Ordering::Relaxed);
-                let _writing = run.meter.bottleneck.begin(WorkerActivity::Writing);
-                run.sink.write(data, done);
-            }
-            Err(error) => {
-                let is_final = error.retry() == Retry::Never;
-                if is_final {
-                    run.abort(error.clone());
-                }
-                done(batch.slices.iter().map(|_| Err(error.clone())).collect());
-            }
+        if let Some(done) = done {
+            write(run, read, &batch, &matched, done);
         }
         sent();
+    }
+}
+
+/// Reads the content that the destination lacks.
+fn read_changed(run: &Run<'_>, batch: &Arc<Batch>, pages: &PageHashes) -> Result<BatchData> {
+    let _reading = run.meter.bottleneck.begin(WorkerActivity::Reading);
+    run.source.read_changed(batch, pages)
+}
+
+/// Reads a batch. `None` if the sink took its content, with `done`, while that arrived.
+fn read(run: &Run<'_>, batch: &Arc<Batch>, done: &mut Option<WriteDone>) -> Result<Option<BatchData>> {
+    let bottleneck = &run.meter.bottleneck;
+    let mut reading = Some(bottleneck.begin(WorkerActivity::Reading));
+    let mut take = |batch: &Arc<Batch>, slices: &[Result<SliceData>], content: &mut dyn ArrivingContent| {
+        let mut watched = WatchedContent { content, bottleneck, doing: reading.take() };
+        run.sink.write_arriving(batch, slices, &mut watched, done)?;
+        drop(watched);
+        reading = Some(bottleneck.begin(WorkerActivity::Reading));
+        Ok(done.is_none())
+    };
+    run.source.read_arriving(batch, &mut take)
+}
+
+/// Content that a sink writes while it arrives: a worker reads while it waits for a piece, and writes the rest of the
+/// time.
+struct WatchedContent<'a> {
+    content: &'a mut dyn ArrivingContent,
+    bottleneck: &'a Bottleneck,
+    doing: Option<Doing<'a>>,
+}
+
+impl ArrivingContent for WatchedContent<'_> {
+    fn next(&mut self) -> Result<&[u8]> {
+        self.doing = Some(self.bottleneck.begin(WorkerActivity::Reading));
+        let piece = self.content.next()?;
+        self.doing = Some(self.bottleneck.begin(WorkerActivity::Writing));
+        Ok(piece)
+    }
+}
+
+/// Writes a batch that was read, or settles it with the error.
+fn write(
+    run: &Run<'_>,
+    read: Result<Option<BatchData>>,
+    batch: &Batch,
+    matched: &AtomicU64,
+    done: WriteDone,
+) {
+    let missing = || Error::new(ErrorKind::Protocol, Side::Source, "read", "there is no content");
+    match read.and_then(|data| data.ok_or_else(missing)) {
+        Ok(data) => {
+            run.keep_rate(data.content.bytes().len());
+            let same = data.slices.iter().flatten().map(SliceData::same_len).sum();
+            matched.store(same, Ordering::Relaxed);
+            let _writing = run.meter.bottleneck.begin(WorkerActivity::Writing);
+            run.sink.write(data, done);
+        }
+        Err(error) => {
+            let is_final = error.retry() == Retry::Never;
+            if is_final {
+                run.abort(error.clone());
+            }
+            done(batch.slices.iter().map(|_| Err(error.clone())).collect());
+        }
     }
 }
 

@@ -92,7 +92,7 @@ pub enum Request {
         /// The names of the files.
         names: Vec<Vec<u8>>,
     },
-    /// Starts [`haul_core::Source::scan`]. Does nothing if the number is in use already.
+    /// Starts [`haul_core::Source::scan`], unless the number is in use already. The answer is part 0.
     ScanStart {
         /// The source.
         root: RootId,
@@ -358,6 +358,12 @@ pub enum Request {
     Hashed {
         /// The source.
         root: RootId,
+    },
+    /// In an earlier run, the connections carried content from the remote end at this rate. It compresses accordingly
+    /// from the start.
+    ExpectRate {
+        /// The rate.
+        bytes_per_second: u64,
     },
 }
 

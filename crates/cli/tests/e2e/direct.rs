@@ -104,9 +104,19 @@ fn the_next_run_knows_the_rate_of_the_connections() {
     let _ = run.args(["--", "sh", "-c", program]).finish().expect_success();
     let hosts: Vec<_> = fs::read_dir(scene.home().join("state/haul/hosts")).unwrap().collect();
     assert_eq!(hosts.len(), 1);
-    let line = fs::read_to_string(hosts[0].as_ref().unwrap().path()).unwrap();
-    let rate = line.trim_end().rsplit_once(" bytes-per-second ").expect(&line).1.parse::<u64>().unwrap();
-    assert!((1_000_000..1_000_000_000).contains(&rate), "{line}");
+    let rate = |name: &str| {
+        let line = fs::read_to_string(hosts[0].as_ref().unwrap().path()).unwrap();
+        let words: Vec<_> = line.split_ascii_whitespace().collect();
+        let value = words.chunks_exact(2).find(|pair| pair[0] == name).map(|pair| pair[1].parse::<u64>());
+        value.map(|value| value.unwrap())
+    };
+    let is_likely = |rate: Option<u64>| (1_000_000..1_000_000_000).contains(&rate.unwrap_or(0));
+    assert!(is_likely(rate("bytes-per-second")), "{:?}", rate("bytes-per-second"));
+    assert_eq!(rate("bytes-per-second-received"), None);
+    let run = scene.haul_ssh("pipe").args(["--transport", "tls", "--from", scene.sshd().host(), program]);
+    let _ = run.args(["--into", "cat > /dev/null"]).finish().expect_success();
+    assert!(is_likely(rate("bytes-per-second-received")), "{:?}", rate("bytes-per-second-received"));
+    assert!(is_likely(rate("bytes-per-second")), "{:?}", rate("bytes-per-second"));
 }
 
 fn ssh_alone_where_that_is_asked_for() {

@@ -119,7 +119,7 @@ fn enlist(
     let number = connection.number;
     let spawned = thread::Builder::new()
         .name(format!("haul-connection-{number}"))
-        .spawn(move || reader::read_connection(&reading, &connection, reader));
+        .spawn(move || reader::read_connection(&reading, &connection, Box::new(reader)));
     spawned.map(drop).map_err(|error| {
         session.reader_ended();
         session.lose(number, Connection::lost(&error.to_string()));

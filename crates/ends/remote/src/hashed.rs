@@ -33,9 +33,7 @@ impl RemoteHashed {
             state.bytes = state.bytes.or(Some(0));
             let (own, session) = (Arc::clone(&self.0), Arc::clone(session));
             let ask = move || {
-                while let Ok((Response::Hashed(bytes), _)) =
-                    session.call(&Request::Hashed { root }, Pick::Small, &|| None)
-                {
+                while let Ok(Response::Hashed(bytes)) = session.call(&Request::Hashed { root }, Pick::Small) {
                     own.lock().bytes = bytes;
                     if session.pause(INTERVAL) {
                         break;

@@ -11,13 +11,19 @@ const NEAR: Duration = Duration::from_millis(2);
 /// The longest hint, in bytes.
 const MAX_LEN: u64 = 200;
 
+/// The names of the two rates.
+const SENT: &str = "bytes-per-second";
+const RECEIVED: &str = "bytes-per-second-received";
+
 /// The facts about the link to a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct KnownLink {
     /// The best number of connections.
     pub(super) streams: Option<u32>,
-    /// The bytes per second that the connections carried.
-    pub(super) rate: Option<u64>,
+    /// The bytes per second that the connections carried to the host.
+    pub(super) sent: Option<u64>,
+    /// The same from the host.
+    pub(super) received: Option<u64>,
 }
 
 /// The file with the facts about one host. Errors of this file are ignored.
@@ -46,7 +52,8 @@ impl Hint {
             |name| words.chunks_exact(2).find(|pair| pair[0] == name).and_then(|pair| pair[1].parse().ok());
         let link = KnownLink {
             streams: value("streams").and_then(|streams| u32::try_from(streams).ok()),
-            rate: value("bytes-per-second").filter(|rate| *rate > 0),
+            sent: value(SENT).filter(|rate| *rate > 0),
+            received: value(RECEIVED).filter(|rate| *rate > 0),
         };
         Some((Duration::from_micros(value("round-trip-us")?), link))
     }
@@ -55,8 +62,9 @@ impl Hint {
     pub(super) fn save(&self, link: &KnownLink, round_trip: Duration) {
         let Some(directory) = self.0.parent() else { return };
         let streams = link.streams.map(|streams| format!("streams {streams} ")).unwrap_or_default();
-        let rate = link.rate.map(|rate| format!(" bytes-per-second {rate}")).unwrap_or_default();
-        let line = format!("{streams}round-trip-us {}{rate}\n", round_trip.as_micros());
+        let rate = |name, rate: Option<u64>| rate.map(|rate| format!(" {name} {rate}")).unwrap_or_default();
+        let rates = rate(SENT, link.sent) + &rate(RECEIVED, link.received);
+        let line = format!("{streams}round-trip-us {}{rates}\n", round_trip.as_micros());
         let written = tempfile::NamedTempFile::new_in(directory).and_then(|mut file| {
             file.write_all(line.as_bytes())?;
             Ok(file.persist(&self.0)?)
@@ -81,17 +89,17 @@ mod tests {
         let ms = Duration::from_millis;
         let none = KnownLink::default();
         assert_eq!(hint.load(ms(60)), none);
-        let link = KnownLink { streams: Some(9), rate: Some(119_000_000) };
+        let link = KnownLink { streams: Some(9), sent: Some(119_000_000), received: Some(62_000_000) };
         hint.save(&link, ms(60));
         let loaded = [70, 40, 1, 0].map(|round_trip| hint.load(ms(round_trip)));
         assert_eq!(loaded, [link, link, none, none]);
         assert_eq!(Hint::of(directory.path(), &["ssh", "db2"]).load(ms(60)), none);
-        for link in [KnownLink { streams: Some(5), rate: None }, KnownLink { streams: None, rate: Some(7) }] {
+        for link in [KnownLink { streams: Some(5), ..none }, KnownLink { sent: Some(7), ..none }] {
             hint.save(&link, ms(1));
             assert_eq!([0, 1, 4, 5].map(|near| hint.load(ms(near))), [link, link, link, none]);
         }
         std::fs::write(&hint.0, "streams 5 round-trip-us 60000\n").unwrap();
-        assert_eq!(hint.load(ms(60)), KnownLink { streams: Some(5), rate: None });
+        assert_eq!(hint.load(ms(60)), KnownLink { streams: Some(5), ..none });
         for wrong in
             ["streams many round-trip-us 60000 bytes-per-second 0\n", "streams 5\n", "round-trip-us\n", ""]
         {

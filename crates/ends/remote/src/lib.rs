@@ -32,6 +32,7 @@ mod parts;
 mod peer;
 mod probe;
 mod reader;
+mod reply_content;
 mod requests;
 mod root;
 mod session;

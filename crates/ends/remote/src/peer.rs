@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 
 use haul_codec::Packer;
 use haul_core::location::SshHost;
-use haul_core::{Batch, BatchData, BufferPool, Compress, Error, ErrorKind, Note, Pressure, Result, Side};
+use haul_core::source::TakeArriving;
+use haul_core::{
+    Batch, BatchData, Buffer, BufferPool, Compress, Error, ErrorKind, Note, Pressure, Result, Side,
+};
 use haul_ssh::dial::Dial;
 use haul_ssh::{Errand, SshDialer};
 use haul_wire::{FrameError, Hello, Request, Response, RootId, check};
@@ -17,6 +20,7 @@ use super::config::{PeerConfig, Transport};
 use super::direct::Finder;
 use super::gate::Gate;
 use super::hint::Hint;
+use super::reply_content::ReplyContent;
 use super::session::{Session, Ways};
 use super::state::Pick;
 use super::supervisor::SessionSupervisor;
@@ -179,7 +183,7 @@ impl Peer {
 
     /// As [`Peer::call`], on another kind of connection.
     pub(super) fn call_on(&self, request: &Request, pick: Pick) -> Result<Response> {
-        match self.session.call(request, pick, &|| None)?.0 {
+        match self.session.call(request, pick)? {
             Response::Failed(error) => Err(error),
             Response::Gone => {
                 Err(self.session.unreachable("the remote end lost its open source or destination"))
@@ -219,17 +223,32 @@ impl Peer {
         Ok(all)
     }
 
-    /// Reads the content of a batch. Returns it with its bytes on the wire.
+    /// Reads the content of a batch. Returns it with its bytes on the wire; `None` if `take` took it while it arrived.
     pub(super) fn read(
         &self,
         request: &Request,
         batch: &Arc<Batch>,
         travelled: &TrafficCounter,
-    ) -> Result<(BatchData, u64)> {
+        take: &mut TakeArriving<'_>,
+    ) -> Result<(Option<BatchData>, u64)> {
         check::batch(batch)?;
         let session = &self.session;
         let owes = batch.iter().map(|(entry, slice)| slice.len_in(entry.len)).sum();
-        let (response, content) = session.call(request, Pick::Read(owes), &|| Some(session.pool.take()))?;
+        let room = || Some(session.pool.take());
+        let mut take = |response, content| self.take_read(request, batch, travelled, response, content, take);
+        session.call_and_take(request, Pick::Read(owes), &room, &mut take)
+    }
+
+    /// Takes the response to a request for content.
+    fn take_read(
+        &self,
+        request: &Request,
+        batch: &Arc<Batch>,
+        travelled: &TrafficCounter,
+        response: Response,
+        content: Option<ReplyContent>,
+        take: &mut TakeArriving<'_>,
+    ) -> Result<(Option<BatchData>, u64)> {
         match response {
             // Equal pages are possible only if the request has page hashes.
             Response::Read { slices, .. }
@@ -241,16 +260,28 @@ impl Peer {
                 Err(unexpected_answer())
             }
             Response::Read { mut slices, packing, ended } => {
-                let mut content = content.unwrap_or_default();
-                let wire_bytes = content.bytes().len();
-                travelled.count(wire_bytes, packing.map(|packing| packing.method));
-                self.packer.unpack(packing, &mut slices, &mut content);
                 let batch = ended.map_or_else(|| batch.clone(), |len| Arc::new(batch.ended_at(len)));
-                let data = BatchData { batch, slices, content, at_hand: false };
-                Ok((data, wire_bytes as u64))
+                let wire_bytes = content.as_ref().map_or(0, ReplyContent::len);
+                let method = packing.map(|packing| packing.method);
+                let Some(mut arriving) = content else {
+                    let mut content = Buffer::default();
+                    travelled.count(0, method);
+                    self.packer.unpack(packing, &mut slices, &mut content);
+                    return Ok((Some(BatchData { batch, slices, content, at_hand: false }), 0));
+                };
+                if packing.is_none() && take(&batch, &slices, &mut arriving)? {
+                    travelled.count(wire_bytes, method);
+                    return Ok((None, wire_bytes as u64));
+                }
+                let mut content = arriving.collect()?;
+                travelled.count(wire_bytes, method);
+                self.packer.unpack(packing, &mut slices, &mut content);
+                Ok((Some(BatchData { batch, slices, content, at_hand: false }), wire_bytes as u64))
             }
             Response::Failed(error) => Err(error),
-            Response::Gone => Err(session.unreachable("the remote end lost its open source or destination")),
+            Response::Gone => {
+                Err(self.session.unreachable("the remote end lost its open source or destination"))
+            }
             _ => Err(unexpected_answer()),
         }
     }

@@ -11,6 +11,7 @@ use haul_core::{Error, Result, Retry, Side};
 use haul_wire::{FrameKind, Request, Response, encode};
 
 use super::peer::{Peer, only, unexpected_answer};
+use super::reply_content::ReplyContent;
 use super::state::{OnReply, Pick, RawReply};
 
 /// Requests to measure a round trip: the quickest one counts.
@@ -95,7 +96,10 @@ impl Peer {
     /// If the remote end cannot be reached.
     pub fn carries_large(&self, direction: ContentDirection) -> Result<bool> {
         let (sender, receiver) = crossbeam_channel::bounded(1);
-        let on_reply = Box::new(move |reply: Result<RawReply>| drop(sender.send(reply.map(drop))));
+        let on_reply = Box::new(move |reply: Result<RawReply>| {
+            let read = reply.and_then(|reply| reply.content.map(ReplyContent::collect).transpose());
+            drop(sender.send(read.map(drop)));
+        });
         self.exchange(direction, &noise(LARGE), LARGE, Pick::Small, on_reply)?;
         match receiver.recv_timeout(LARGE_TIMEOUT) {
             Ok(answered) => answered.map(|()| true),
@@ -277,7 +281,9 @@ impl<'a> LinkMeasurement<'a> {
         let expected = if self.direction == ContentDirection::Back { len } else { 0 };
         let reply = reply?;
         let right = reply.payload_len == expected;
-        match self.peer.session.open_reply(reply, None)?.0 {
+        let (response, content) = self.peer.session.open_reply(reply, None)?;
+        content.map(ReplyContent::collect).transpose()?;
+        match response {
             Response::Done | Response::Produced if right => Ok(()),
             Response::Failed(error) => Err(error),
             _ => Err(unexpected_answer()),

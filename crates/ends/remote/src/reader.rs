@@ -1,12 +1,14 @@
 //! The thread that reads the responses of a connection.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use haul_core::Buffer;
+use haul_core::{Error, Retry};
 use haul_transport::{FrameReader, LinkError};
 use haul_wire::{FrameHeader, FrameKind, Welcome, decode_body};
 
 use super::connection::Connection;
+use super::reply_content::ReplyContent;
 use super::session::Session;
 use super::state::RawReply;
 
@@ -14,18 +16,18 @@ use super::state::RawReply;
 pub(super) const COLLECT: Duration = Duration::from_millis(500);
 
 /// The reading direction of a connection.
-pub(super) trait Incoming {
+pub(super) trait Incoming: Send {
     /// Reads the next header and body. If the header announces a payload, the caller reads it next.
     ///
     /// # Errors
     /// If the stream ends, is abandoned, or holds no valid frame.
     fn head(&mut self) -> Result<(FrameHeader, Vec<u8>), LinkError>;
 
-    /// Reads the payload that `header` announces.
+    /// Reads the next part of a payload.
     ///
     /// # Errors
     /// If it does not come.
-    fn payload(&mut self, header: &FrameHeader, into: &mut Buffer) -> Result<(), LinkError>;
+    fn content(&mut self, room: &mut [u8]) -> Result<(), LinkError>;
 }
 
 impl Incoming for FrameReader {
@@ -33,18 +35,14 @@ impl Incoming for FrameReader {
         Self::head(self)
     }
 
-    fn payload(&mut self, header: &FrameHeader, into: &mut Buffer) -> Result<(), LinkError> {
-        Self::payload(self, header, into)
+    fn content(&mut self, room: &mut [u8]) -> Result<(), LinkError> {
+        Self::content(self, room)
     }
 }
 
 /// Reads until the connection ends, and removes it from the session.
-pub(super) fn read_connection(session: &Session, connection: &Connection, mut reader: impl Incoming) {
-    let error = match read_frames(session, connection, &mut reader) {
-        LinkError::Closed => Connection::lost("the remote end closed it"),
-        other => other.into_error(),
-    };
-    drop(reader);
+pub(super) fn read_connection(session: &Arc<Session>, connection: &Connection, reader: Box<dyn Incoming>) {
+    let error = read_frames(session, connection, reader);
     connection.liveness.end();
     connection.close();
     // Before the connection is lost, so that the last words of ssh become part of the error.
@@ -55,13 +53,17 @@ pub(super) fn read_connection(session: &Session, connection: &Connection, mut re
     session.reader_ended();
 }
 
-fn read_frames(session: &Session, connection: &Connection, reader: &mut impl Incoming) -> LinkError {
+/// Returns why the connection has ended.
+fn read_frames(session: &Arc<Session>, connection: &Connection, mut reader: Box<dyn Incoming>) -> Error {
     // A connection through ssh was greeted before it was added.
     let mut greeted = !connection.direct;
+    let number = connection.number;
+    let unasked = || haul_wire::FrameError::Rule("an answer without a request").into();
     loop {
         let (header, body) = match reader.head() {
             Ok(frame) => frame,
-            Err(error) => return error,
+            Err(LinkError::Closed) => return Connection::lost("the remote end closed it"),
+            Err(error) => return error.into_error(),
         };
         match header.kind {
             FrameKind::Ping => continue,
@@ -78,25 +80,25 @@ fn read_frames(session: &Session, connection: &Connection, reader: &mut impl Inc
                 return haul_wire::FrameError::Kind.into();
             }
         }
-        let unasked = haul_wire::FrameError::Rule("an answer without a request");
-        let mut content = None;
-        if header.payload_len > 0 {
-            let Some(Some(mut buffer)) = session.buffer_for(connection.number, header.id) else {
-                return unasked.into();
-            };
-            if let Err(error) = reader.payload(&header, &mut buffer) {
-                return error;
-            }
-            content = Some(buffer);
+        let payload_len = header.payload_len as usize;
+        let Some((on_reply, room)) = session.replied(number, header.id) else { return unasked() };
+        let reply = RawReply { body, content: None, payload_len, connection: number };
+        if payload_len == 0 {
+            session.answered(number, header.id, 0);
+            on_reply(Ok(reply));
+            continue;
         }
-        let reply = RawReply {
-            body,
-            content,
-            payload_len: header.payload_len as usize,
-            connection: connection.number,
+        let Some(room) = room else {
+            let error: Error = unasked();
+            on_reply(Err(error.clone().with_retry(Retry::OtherStream)));
+            return error;
         };
-        if !session.answered(header.id, reply) {
-            return unasked.into();
-        }
+        let (content, back) =
+            ReplyContent::new(Arc::clone(session), (number, header.id), payload_len, room, reader);
+        on_reply(Ok(RawReply { content: Some(content), ..reply }));
+        reader = match back.wait() {
+            Ok(reader) => reader,
+            Err(error) => return error,
+        };
     }
 }

@@ -1,6 +1,6 @@
 //! The requests of a session: how one is sent, answered, and sent again when its connection dies.
 
-use haul_core::sync::{Condvar, Mutex, thread};
+use haul_core::sync::thread;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,6 +8,7 @@ use haul_core::{Buffer, Error, Result, Retry};
 use haul_wire::{FrameKind, Request, Response, check, decode_body, encode, set_id};
 
 use super::connection::Connection;
+use super::reply_content::{Mailbox, ReplyContent};
 use super::session::Session;
 use super::state::{OnReply, PendingRequest, Pick, RawReply};
 
@@ -17,14 +18,21 @@ use super::state::{OnReply, PendingRequest, Pick, RawReply};
 pub(super) const ATTEMPTS: u32 = 10;
 
 impl Session {
-    /// Sends a request and waits for its response, on another connection if the first one dies. `buffer` provides
-    /// memory for content before each attempt.
-    pub(super) fn call(
+    /// Sends a request whose response has no content and waits for it, on another connection if the first one dies.
+    pub(super) fn call(&self, request: &Request, pick: Pick) -> Result<Response> {
+        self.call_and_take(request, pick, &|| None, &mut |response, _| Ok(response))
+    }
+
+    /// Sends a request, waits for its response, and passes that to `take`, which reads the content. If the connection
+    /// dies before `take` returns, all is done again on another one. `buffer` provides memory for content before each
+    /// attempt.
+    pub(super) fn call_and_take<T>(
         &self,
         request: &Request,
         pick: Pick,
         buffer: &dyn Fn() -> Option<Buffer>,
-    ) -> Result<(Response, Option<Buffer>)> {
+        take: &mut dyn FnMut(Response, Option<ReplyContent>) -> Result<T>,
+    ) -> Result<T> {
         let asked = match request {
             Request::Read { batch, .. } | Request::Pull { batch, .. } => Some(&**batch),
             _ => None,
@@ -39,11 +47,13 @@ impl Session {
             let begun = Instant::now();
             let to = mailbox.clone();
             self.submit(&mut frame, &[], pick, buffer(), Box::new(move |reply| to.put(reply)));
-            let lost = match mailbox.wait().and_then(|reply| self.open_reply(reply, asked)) {
-                Ok(answer) => {
-                    self.measured(begun.elapsed());
-                    return Ok(answer);
-                }
+            let opened = mailbox.wait().and_then(|reply| self.open_reply(reply, asked));
+            let taken = opened.and_then(|(response, content)| {
+                self.measured(begun.elapsed());
+                take(response, content)
+            });
+            let lost = match taken {
+                Ok(taken) => return Ok(taken),
                 Err(error) => error,
             };
             if lost.retry() != Retry::OtherStream || attempt == attempts {
@@ -55,12 +65,19 @@ impl Session {
         }
     }
 
+    /// Sends a request whose answer does not matter.
+    pub(super) fn tell(&self, request: &Request) {
+        if let Ok(mut frame) = encode(FrameKind::Request, 0, request, 0) {
+            self.submit(&mut frame, &[], Pick::Small, None, Box::new(drop));
+        }
+    }
+
     /// Decodes and checks a reply. A reply that breaks a rule ends its connection.
     pub(super) fn open_reply(
         &self,
         reply: RawReply,
         asked: Option<&haul_core::Batch>,
-    ) -> Result<(Response, Option<Buffer>)> {
+    ) -> Result<(Response, Option<ReplyContent>)> {
         let decoded = decode_body::<Response>(&reply.body).and_then(|response| {
             check::response(&response, asked, reply.payload_len)?;
             Ok(response)
@@ -126,7 +143,12 @@ impl Session {
                     up.due = up.due.max(up.connection.liveness.moved()) + owes;
                     up.pending.insert(
                         id,
-                        PendingRequest { on_reply, buffer, owes, read: matches!(pick, Pick::Read(_)) },
+                        PendingRequest {
+                            on_reply: Some(on_reply),
+                            buffer,
+                            owes,
+                            read: matches!(pick, Pick::Read(_)),
+                        },
                     );
                     let connection = up.connection.clone();
                     let notes = if owes > 0 { state.content_goes() } else { Vec::new() };
@@ -160,53 +182,24 @@ impl Session {
         }
     }
 
-    /// Takes the buffer for the content of a response on `connection`. `None`: there is no such request.
-    pub(super) fn buffer_for(&self, connection: u64, id: u64) -> Option<Option<Buffer>> {
+    /// A response on `connection` has begun: returns its requester, and the memory for its content. `None`: there is no
+    /// such request.
+    pub(super) fn replied(&self, connection: u64, request: u64) -> Option<(OnReply, Option<Buffer>)> {
         let mut state = self.lock();
-        let up = state.up(connection)?;
-        Some(up.pending.get_mut(&id)?.buffer.take())
+        let pending = state.up(connection)?.pending.get_mut(&request)?;
+        Some((pending.on_reply.take()?, pending.buffer.take()))
     }
 
-    /// A response has arrived. `false`: there is no such request.
-    pub(super) fn answered(&self, id: u64, reply: RawReply) -> bool {
-        let pending = {
-            let mut state = self.lock();
-            let Some(up) = state.up(reply.connection) else { return false };
-            let Some(pending) = up.pending.remove(&id) else { return false };
-            up.owes -= pending.owes;
-            // Compressed content has fewer bytes than were asked for.
-            let came = if pending.read { reply.payload_len as u64 } else { pending.owes };
-            let fewer = pending.owes.saturating_sub(came);
-            up.due = if up.owes == 0 { 0 } else { up.due.saturating_sub(fewer) };
-            state.moved += reply.payload_len as u64;
-            pending
-        };
-        (pending.on_reply)(Ok(reply));
-        true
-    }
-}
-
-/// Holds one reply for the thread that waits for it. A channel would spin before it sleeps, and most replies take a
-/// round trip.
-#[derive(Default)]
-struct Mailbox {
-    reply: Mutex<Option<Result<RawReply>>>,
-    arrived: Condvar,
-}
-
-impl Mailbox {
-    fn put(&self, reply: Result<RawReply>) {
-        *self.reply.lock() = Some(reply);
-        self.arrived.notify_one();
-    }
-
-    fn wait(&self) -> Result<RawReply> {
-        let mut reply = self.reply.lock();
-        loop {
-            if let Some(reply) = reply.take() {
-                return reply;
-            }
-            reply = self.arrived.wait(reply);
-        }
+    /// A response has arrived, with so many bytes of content.
+    pub(super) fn answered(&self, connection: u64, request: u64, content: usize) {
+        let mut state = self.lock();
+        let Some(up) = state.up(connection) else { return };
+        let Some(pending) = up.pending.remove(&request) else { return };
+        up.owes -= pending.owes;
+        // Compressed content has fewer bytes than were asked for.
+        let came = if pending.read { content as u64 } else { pending.owes };
+        let fewer = pending.owes.saturating_sub(came);
+        up.due = if up.owes == 0 { 0 } else { up.due.saturating_sub(fewer) };
+        state.moved += content as u64;
     }
 }

@@ -134,8 +134,9 @@ impl Session {
         };
         up.connection.kill();
         let error = error.on(self.dialer.name()).with_retry(Retry::OtherStream);
-        for pending in up.pending.into_values() {
-            (pending.on_reply)(Err(error.clone()));
+        // A requester that reads content meets the end of the connection itself.
+        for on_reply in up.pending.into_values().filter_map(|pending| pending.on_reply) {
+            on_reply(Err(error.clone()));
         }
     }
 

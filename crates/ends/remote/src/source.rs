@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
 use haul_core::filter::RulesAbove;
-use haul_core::source::ScanVisit;
+use haul_core::source::{ScanVisit, TakeArriving};
 use haul_core::{
     Batch, BatchData, Digest, Entry, Error, HungOperation, PageHashes, PageReport, RelPath, Result, Retry,
     Said, ScanOptions, Sha256, Source, SourceCaps, Traffic,
@@ -55,29 +55,23 @@ impl Source for PeerSource {
     }
 
     fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
-        loop {
+        for _ in 0..ATTEMPTS {
             let (sender, receiver) = crossbeam_channel::unbounded();
             let id = self.root.peer.next_scan.fetch_add(1, Ordering::Relaxed);
             let lost = BTreeMap::new();
-            let mut scan = RemoteScan { source: self, id, sender, next: 0, asked: 0, lost, waited: 0 };
-            let start = Request::ScanStart { root: self.root.id, scan: id, options: options.clone() };
-            self.root.peer.tell(&start)?;
+            let mut scan = RemoteScan { source: self, id, sender, next: 0, asked: 1, lost, waited: 0 };
+            scan.request(0, &Request::ScanStart { root: self.root.id, scan: id, options: options.clone() })?;
             let result = scan.run(&receiver, visit);
             scan.end();
             match result {
                 // Nothing of the lost scan was handed on yet, so a new one may begin.
                 Ok(ScanEnd::Gone) if scan.next == 0 => {}
-                Ok(ScanEnd::Gone) => {
-                    return Err(self
-                        .root
-                        .peer
-                        .session
-                        .unreachable("the far haul was started anew during the scan"));
-                }
+                Ok(ScanEnd::Gone) => break,
                 Ok(ScanEnd::Done) => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
+        Err(self.root.peer.session.unreachable("the far haul was started anew during the scan"))
     }
 
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
@@ -87,11 +81,15 @@ impl Source for PeerSource {
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
-        self.ask(batch, None)
+        self.ask(batch, None, &mut |_, _, _| Ok(false))?.ok_or_else(unexpected_answer)
+    }
+
+    fn read_arriving(&self, batch: &Arc<Batch>, take: &mut TakeArriving<'_>) -> Result<Option<BatchData>> {
+        self.ask(batch, None, take)
     }
 
     fn read_changed(&self, batch: &Arc<Batch>, pages: &PageHashes) -> Result<BatchData> {
-        self.ask(batch, Some(pages.clone()))
+        self.ask(batch, Some(pages.clone()), &mut |_, _, _| Ok(false))?.ok_or_else(unexpected_answer)
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
@@ -141,10 +139,15 @@ impl Source for PeerSource {
 }
 
 impl PeerSource {
-    fn ask(&self, batch: &Arc<Batch>, pages: Option<PageHashes>) -> Result<BatchData> {
+    fn ask(
+        &self,
+        batch: &Arc<Batch>,
+        pages: Option<PageHashes>,
+        take: &mut TakeArriving<'_>,
+    ) -> Result<Option<BatchData>> {
         let compress = self.root.peer.compress;
         let request = Request::Read { root: self.root.id, batch: batch.clone(), pages, compress };
-        Ok(self.root.peer.read(&request, batch, &self.root.traffic)?.0)
+        Ok(self.root.peer.read(&request, batch, &self.root.traffic, take)?.0)
     }
 }
 
@@ -163,7 +166,7 @@ struct RemoteScan<'a> {
     sender: Sender<(u64, Result<RawReply>)>,
     /// The next part to visit. All earlier parts are acknowledged.
     next: u64,
-    /// The number of parts that were asked for.
+    /// The number of parts that were asked for. The request that starts the scan asks for part 0.
     asked: u64,
     /// How often each part was lost with its connection.
     lost: BTreeMap<u64, u32>,
@@ -175,7 +178,8 @@ impl RemoteScan<'_> {
     fn run(&mut self, receiver: &Receiver<(u64, Result<RawReply>)>, visit: ScanVisit<'_>) -> Result<ScanEnd> {
         let mut early: BTreeMap<u64, ScanPart> = BTreeMap::new();
         loop {
-            while self.asked < self.next + PARTS_AHEAD {
+            // Before its first part has arrived, the remote end may not know the scan.
+            while self.next > 0 && self.asked < self.next + PARTS_AHEAD {
                 self.ask(self.asked)?;
                 self.asked += 1;
             }
@@ -221,8 +225,12 @@ impl RemoteScan<'_> {
     }
 
     fn ask(&self, part: u64) -> Result<()> {
-        let request = Request::ScanNext { scan: self.id, part, acked: self.next };
-        let mut frame = encode(FrameKind::Request, 0, &request, 0).map_err(Error::from)?;
+        self.request(part, &Request::ScanNext { scan: self.id, part, acked: self.next })
+    }
+
+    /// Sends a request whose answer is a part.
+    fn request(&self, part: u64, request: &Request) -> Result<()> {
+        let mut frame = encode(FrameKind::Request, 0, request, 0).map_err(Error::from)?;
         let sender = self.sender.clone();
         let on_reply: OnReply = Box::new(move |reply| {
             let _ = sender.send((part, reply));

@@ -10,6 +10,7 @@ use haul_transport::tcp::TcpInfo;
 use haul_wire::{DirectAnswer, Request, RootId, SessionId};
 
 use super::connection::Connection;
+use super::reply_content::ReplyContent;
 use super::straggler::ConnectionProgress;
 
 /// From this round trip on, further connections are opened before the first one proves too slow.
@@ -20,8 +21,8 @@ const SAID: Duration = Duration::from_millis(300);
 /// The response to a request, not decoded yet.
 pub(super) struct RawReply {
     pub(super) body: Vec<u8>,
-    /// The content, if there was any.
-    pub(super) content: Option<Buffer>,
+    /// The content, if there is any. It is still on the connection.
+    pub(super) content: Option<ReplyContent>,
     pub(super) payload_len: usize,
     /// Which connection it came on.
     pub(super) connection: u64,
@@ -45,7 +46,8 @@ pub(super) enum Pick {
 
 /// A request that has no response yet.
 pub(super) struct PendingRequest {
-    pub(super) on_reply: OnReply,
+    /// `None` once the response has begun.
+    pub(super) on_reply: Option<OnReply>,
     /// The buffer for the content of the response. It is taken before the request is sent, so that a connection never
     /// waits for memory.
     pub(super) buffer: Option<Buffer>,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use haul_codec::Packer;
 use haul_core::{Error, HeldBy, Result};
-use haul_wire::Hello;
+use haul_wire::{Hello, Request};
 
 use super::admit::{open, open_direct};
 use super::carried::CarriedRate;
@@ -48,7 +48,9 @@ pub(super) struct SessionSupervisor {
     /// The facts of earlier runs, and the round trip for which they were looked up.
     known: KnownLink,
     known_for: Option<Duration>,
-    carried: CarriedRate,
+    /// The rates at which the connections carried content to the remote end, and from it.
+    sent_rate: CarriedRate,
+    received_rate: CarriedRate,
     packer: Arc<Packer>,
     stragglers: Stragglers,
     begun: Instant,
@@ -89,7 +91,8 @@ impl SessionSupervisor {
             hint,
             known: KnownLink::default(),
             known_for: None,
-            carried: CarriedRate::default(),
+            sent_rate: CarriedRate::default(),
+            received_rate: CarriedRate::default(),
             packer,
             stragglers: Stragglers::default(),
             begun: Instant::now(),
@@ -196,10 +199,18 @@ impl SessionSupervisor {
         // A limit of this run says nothing about the link, and neither does a receiver that is slower.
         if direct > 0 && self.session.pace.outbound.rate().is_none() {
             let is_receiver = progress.tcp.is_some_and(|tcp| tcp.held_by == Some(HeldBy::Window));
-            let rate = self.known.rate.map(|rate| rate as f64);
+            let rate = self.known.sent.map(|rate| rate as f64);
             let waited = progress.waited && !is_receiver;
-            if let Some(rate) = self.carried.tick(sent, elapsed.as_secs_f64(), waited, rate) {
-                self.learn(KnownLink { rate: Some(rate as u64), ..self.known }, round_trip);
+            if let Some(rate) = self.sent_rate.tick(sent, elapsed.as_secs_f64(), waited, rate) {
+                self.learn(KnownLink { sent: Some(rate as u64), ..self.known }, round_trip);
+            }
+        }
+        if direct > 0 && self.session.pace.inbound.rate().is_none() {
+            let rate = self.known.received.map(|rate| rate as f64);
+            // This end may be the slower one, so a lower rate is none of the link.
+            let received = moved.saturating_sub(sent);
+            if let Some(rate) = self.received_rate.tick(received, elapsed.as_secs_f64(), false, rate) {
+                self.learn(KnownLink { received: Some(rate as u64), ..self.known }, round_trip);
             }
         }
         if self.streams > 0 || direct == 0 {
@@ -223,10 +234,21 @@ impl SessionSupervisor {
         {
             self.known_for = Some(round_trip);
             self.known = hint.load(round_trip);
-            if let (Some(rate), None) = (self.known.rate, self.session.pace.outbound.rate()) {
+            if let (Some(rate), None) = (self.known.sent, self.session.pace.outbound.rate()) {
                 self.packer.expect(rate as f64);
             }
+            if let (Some(bytes_per_second), None) = (self.known.received, self.session.pace.inbound.rate()) {
+                self.expect_there(bytes_per_second);
+            }
         }
+    }
+
+    /// Tells the remote end the rate that it can expect. On a thread of its own, as the connection may be stuck.
+    fn expect_there(&self, bytes_per_second: u64) {
+        let session = Arc::clone(&self.session);
+        let tell = move || session.tell(&Request::ExpectRate { bytes_per_second });
+        // Without a thread, the remote end finds out by itself.
+        drop(thread::Builder::new().name("haul-tell".to_owned()).spawn(tell));
     }
 
     /// Saves facts for later runs.

@@ -37,8 +37,8 @@ impl RemoteWatch {
                 loop {
                     let (first, held_by_iops) = known;
                     let request = Request::HungOperation { root, timeout, known: first, held_by_iops };
-                    let Ok((Response::HungOperation { hung, held_by_iops }, _)) =
-                        session.call(&request, Pick::Small, &|| None)
+                    let Ok(Response::HungOperation { hung, held_by_iops }) =
+                        session.call(&request, Pick::Small)
                     else {
                         break;
                     };

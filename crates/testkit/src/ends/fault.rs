@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use haul_core::filter::RulesAbove;
 use haul_core::sink::{ArrivingContent, CloneRead};
-use haul_core::source::ScanVisit;
+use haul_core::source::{ScanVisit, TakeArriving};
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
     Answer, Batch, BatchData, Digest, Entry, Error, FinishReport, HardLink, HungOperation, Offer, Outcome,
@@ -250,6 +250,11 @@ impl Source for FaultySource {
         self.faults.read(|| self.source.read(batch))
     }
 
+    /// The faults are those of [`Source::read`], so nothing is taken while it arrives.
+    fn read_arriving(&self, batch: &Arc<Batch>, _take: &mut TakeArriving<'_>) -> Result<Option<BatchData>> {
+        self.read(batch).map(Some)
+    }
+
     fn read_changed(&self, batch: &Arc<Batch>, pages: &PageHashes) -> Result<BatchData> {
         self.faults.read(|| self.source.read_changed(batch, pages))
     }
@@ -358,9 +363,9 @@ impl Sink for FaultySink {
         _batch: &Arc<Batch>,
         _slices: &[Result<SliceData>],
         _content: &mut dyn ArrivingContent,
-        done: WriteDone,
-    ) -> Result<Option<WriteDone>> {
-        Ok(Some(done))
+        _done: &mut Option<WriteDone>,
+    ) -> Result<()> {
+        Ok(())
     }
 
     fn fetch(&self, batch: &Arc<Batch>, done: WriteDone) -> Option<WriteDone> {

@@ -253,6 +253,7 @@ pub(super) fn requests() -> Vec<Request> {
         Request::Stop { root: 21 },
         Request::PageReport { root: 22 },
         Request::Hashed { root: 23 },
+        Request::ExpectRate { bytes_per_second: 1_250_000 },
     ]
 }
 

@@ -33,10 +33,10 @@ impl LocalSink {
         batch: &Arc<Batch>,
         slices: &[Result<SliceData>],
         content: &mut dyn ArrivingContent,
-        done: WriteDone,
-    ) -> Result<Option<WriteDone>> {
-        let Some((entry, slice, data)) = only_slice(batch, slices) else { return Ok(Some(done)) };
-        let Some(mut arriving) = self.begin_arriving(entry, slice) else { return Ok(Some(done)) };
+        done: &mut Option<WriteDone>,
+    ) -> Result<()> {
+        let Some((entry, slice, data)) = only_slice(batch, slices) else { return Ok(()) };
+        let Some(mut arriving) = self.begin_arriving(entry, slice) else { return Ok(()) };
         let (mut hasher, mut written) = (SliceHasher::new(entry.len, slice.start()), Ok(()));
         loop {
             let piece = content.next()?;
@@ -48,10 +48,11 @@ impl LocalSink {
                 written = self.write_piece(entry, &mut arriving, piece);
             }
         }
+        let Some(done) = done.take() else { return Ok(()) };
         let pending = PendingSlice { ticket: WriteTicket::new(1, self.explaining(batch, done)), at: 0 };
         let taken = self.end_arriving((entry, slice, data), arriving, hasher.finish(), written);
         self.hand_over(pending, data.data_len(), taken);
-        Ok(None)
+        Ok(())
     }
 
     /// `None` also if the slice cannot be written: [`haul_core::Sink::write`] then reports why.

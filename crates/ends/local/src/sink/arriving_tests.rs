@@ -46,10 +46,10 @@ fn arrive(
         bytes[at] ^= 1;
     }
     let (sender, receiver) = crossbeam_channel::bounded(1);
-    let done: WriteDone = Box::new(move |outcomes| sender.send(outcomes).unwrap());
+    let mut done: Option<WriteDone> = Some(Box::new(move |outcomes| sender.send(outcomes).unwrap()));
     let mut pieces = CutContent { bytes, at: 0, between };
-    let left = sink.write_arriving(&data.batch, &data.slices, &mut pieces, done)?;
-    if left.is_some() {
+    sink.write_arriving(&data.batch, &data.slices, &mut pieces, &mut done)?;
+    if done.is_some() {
         assert_eq!(pieces.at, 0, "content was taken");
         return Ok(None);
     }
@@ -139,9 +139,10 @@ fn a_hole_is_made_where_content_had_arrived() {
         vec![Ok(SliceData { extents: vec![Extent::data(0, len as u32)], value: ChainingValue([7; 32]) })];
     let noise = vec![9; len];
     let mut cut = |number| if number == 3 { Err(lost()) } else { Ok(()) };
-    let done: WriteDone = Box::new(|_| panic!("it did not arrive"));
+    let mut done: Option<WriteDone> = Some(Box::new(|_| panic!("it did not arrive")));
     let mut pieces = CutContent { bytes: noise, at: 0, between: &mut cut };
-    assert_eq!(sink.write_arriving(&data.batch, &data.slices, &mut pieces, done).err(), Some(lost()));
+    assert_eq!(sink.write_arriving(&data.batch, &data.slices, &mut pieces, &mut done), Err(lost()));
+    assert!(done.is_some());
     data.slices = holes;
     assert_eq!(write(&sink, BatchData { at_hand: false, ..data }), Ok(Outcome::Stored));
     assert_eq!(send(&scene, &sink, 1), Ok(Outcome::Stored));

@@ -93,8 +93,8 @@ impl Sink for LocalSink {
         batch: &Arc<Batch>,
         slices: &[Result<SliceData>],
         content: &mut dyn ArrivingContent,
-        done: WriteDone,
-    ) -> Result<Option<WriteDone>> {
+        done: &mut Option<WriteDone>,
+    ) -> Result<()> {
         self.take_arriving(batch, slices, content, done)
     }
 

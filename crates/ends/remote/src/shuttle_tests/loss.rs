@@ -44,6 +44,7 @@ fn shuttle_every_request_is_answered_once_while_connections_are_lost() {
                 }
             }),
             start(&model, |model| model.submit(Pick::Read(9)).wait_for_reply_or_loss()),
+            start(&model, |model| model.read_arriving(200_000).unwrap()),
             start(&model, move |model| model.submit(Pick::Connection(second)).wait_for_reply_or_loss()),
         ];
         let losses = [

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use haul_core::sink::ArrivingContent;
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use haul_core::{Buffer, BufferPool, ErrorKind, Pace, Result, Retry};
 use haul_ssh::dial::{DialRefused, Helper};
@@ -18,6 +19,7 @@ use shuttle::{Config, Runner};
 
 use crate::connection::{Connection, ConnectionWriter};
 use crate::reader::{Incoming, read_connection};
+use crate::reply_content::ReplyContent;
 use crate::session::tests::UnreachableHost;
 use crate::session::{Session, Ways};
 use crate::state::{OnReply, Pick, RawReply};
@@ -105,6 +107,8 @@ struct Receiving {
     wire: Arc<RemoteWire>,
     /// The remote end greets first.
     greets: bool,
+    /// The value of each byte of the content that comes next.
+    value: u8,
 }
 
 impl Incoming for Receiving {
@@ -125,7 +129,15 @@ impl Incoming for Receiving {
                 let frame = encode(FrameKind::Response, id, &Response::Done, 0).unwrap();
                 (frame[HEADER_LEN..].to_vec(), 0)
             }
-            Request::Finish { root } => (body, root),
+            Request::Finish { root } => {
+                self.value = root as u8;
+                (body, root)
+            }
+            Request::Produce { bytes } => {
+                self.value = bytes as u8;
+                let frame = encode(FrameKind::Response, id, &Response::Produced, 0).unwrap();
+                (frame[HEADER_LEN..].to_vec(), bytes)
+            }
             _ => (body, 0),
         };
         let header = FrameHeader {
@@ -138,9 +150,13 @@ impl Incoming for Receiving {
         Ok((header, body))
     }
 
-    fn payload(&mut self, header: &FrameHeader, into: &mut Buffer) -> std::result::Result<(), LinkError> {
-        into.truncate(0);
-        into.grow(header.payload_len as usize).unwrap().fill(header.payload_len as u8);
+    fn content(&mut self, room: &mut [u8]) -> std::result::Result<(), LinkError> {
+        // It takes a while.
+        thread::yield_now();
+        if self.wire.lock().cut {
+            return Err(LinkError::Io(io::ErrorKind::ConnectionReset.into()));
+        }
+        room.fill(self.value);
         Ok(())
     }
 }
@@ -212,7 +228,7 @@ impl SessionModel {
         let make = |number| Connection::new(number, direct, writer, Arc::default(), Some(carrier));
         let connection = self.session.add(make)?;
         let (session, number) = (self.session.clone(), connection.number);
-        let receiving = Receiving { wire: wire.clone(), greets: direct };
+        let receiving = Box::new(Receiving { wire: wire.clone(), greets: direct, value: 0 });
         self.readers.lock().push(thread::spawn(move || read_connection(&session, &connection, receiving)));
         Some((number, wire))
     }
@@ -242,9 +258,28 @@ impl SessionModel {
 
     /// Calls the remote end.
     pub(super) fn call(&self) -> Result<()> {
-        let (response, _) = self.session.call(&Request::Nothing, Pick::Small, &|| None)?;
+        let response = self.session.call(&Request::Nothing, Pick::Small)?;
         assert_eq!(response, Response::Done);
         Ok(())
+    }
+
+    /// Reads content piece by piece while it arrives, on another connection if one is lost.
+    pub(super) fn read_arriving(&self, len: u32) -> Result<()> {
+        let request = Request::Produce { bytes: len };
+        let room = || Some(self.pool.take());
+        self.session.call_and_take(&request, Pick::Read(len.into()), &room, &mut |_, content| {
+            let mut content = content.unwrap();
+            let mut found = Vec::new();
+            loop {
+                let piece = content.next()?;
+                if piece.is_empty() {
+                    break;
+                }
+                found.extend_from_slice(piece);
+            }
+            assert_eq!(found, vec![len as u8; len as usize]);
+            Ok(())
+        })
     }
 
     /// Closes the session. Then nothing is left of its requests and connections.
@@ -266,7 +301,8 @@ fn own(reply: Result<RawReply>, request: &Request, content: Option<u32>) -> Resu
     let reply = reply?;
     assert_eq!(decode_body::<Request>(&reply.body).as_ref(), Ok(request));
     let expected = content.map(|len| vec![len as u8; len as usize]);
-    assert_eq!(reply.content.as_ref().map(Buffer::bytes), expected.as_deref());
+    let found = reply.content.map(ReplyContent::collect).transpose()?;
+    assert_eq!(found.as_ref().map(Buffer::bytes), expected.as_deref());
     Ok(())
 }
 

@@ -192,9 +192,9 @@ fn keep(shared: &Weak<SharedPair>, number: PairId) {
 
 /// Makes a request. The error is a text for the user.
 fn ask(of: &Session, request: &Request) -> std::result::Result<Response, String> {
-    match of.call(request, Pick::Small, &|| None) {
-        Ok((Response::Failed(error), _)) | Err(error) => Err(error.cause().to_owned()),
-        Ok((response, _)) => Ok(response),
+    match of.call(request, Pick::Small) {
+        Ok(Response::Failed(error)) | Err(error) => Err(error.cause().to_owned()),
+        Ok(response) => Ok(response),
     }
 }
 
