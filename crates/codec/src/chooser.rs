@@ -49,6 +49,12 @@ const BESIDES: f64 = 1.2e-9;
 const BETTER: f64 = 1.08;
 /// A cheaper rung counts as good as the best if it comes this close.
 const AS_GOOD: f64 = 0.97;
+/// The same if the kernel says that the link is the limit, all rungs were compared on the same content, and the CPUs have
+/// room: a few per cent of a slow link are worth more than CPU time that nothing else needs.
+const BETTER_WITH_ROOM: f64 = 1.03;
+const AS_GOOD_WITH_ROOM: f64 = 0.98;
+/// The CPUs have room if they could compress so many times the bytes that the link takes.
+const ROOM: f64 = 2.0;
 /// The usable share of idle CPUs: others need some, and the remote end may be on the same host.
 const SHARE: f64 = 0.85;
 /// The weight of one batch in the estimate of the content.
@@ -60,6 +66,8 @@ const FRESH: u32 = 3;
 /// While the link is the limit, one batch out of so many is compressed on two rungs; at first one out of fewer.
 const COMPARED: u32 = 16;
 const COMPARED_FIRST: u32 = 2;
+/// The rungs that a rung is compared with: those that compress, except itself.
+const OTHERS: u32 = LADDER.len() as u32 - 2;
 /// Windows after which a step is judged, not counting the first one: it still sends batches that were compressed
 /// before.
 const TRIAL: u32 = 2;
@@ -199,13 +207,12 @@ impl Chooser {
     /// idle CPUs alone, where to try that rung on the link would cost the difference.
     pub(crate) fn rival(&mut self) -> Option<usize> {
         self.uncompared += 1;
-        let others = LADDER.len() as u32 - 2;
-        let every = if self.comparisons < others { COMPARED_FIRST } else { COMPARED };
+        let every = if self.comparisons < OTHERS { COMPARED_FIRST } else { COMPARED };
         if !self.full_now || self.at == 0 || self.uncompared < every {
             return None;
         }
         // Each of the rungs that compress, except the present one.
-        let next = 1 + (self.comparisons % others) as usize;
+        let next = 1 + (self.comparisons % OTHERS) as usize;
         (self.uncompared, self.comparisons) = (0, self.comparisons.wrapping_add(1));
         Some(if next < self.at { next } else { next + 1 })
     }
@@ -367,11 +374,15 @@ impl Chooser {
     /// Predicts the plain bytes per second that would arrive on a rung.
     fn predict(&self, rung: &Rung, sight: &Sight, plain: f64) -> f64 {
         let link = self.link.map_or(f64::INFINITY, |link| link * rung.ratio(&self.content));
+        link.min(self.processors(rung, sight, plain)).min(self.remote)
+    }
+
+    /// Predicts the plain bytes per second for which the CPUs suffice on a rung.
+    fn processors(&self, rung: &Rung, sight: &Sight, plain: f64) -> f64 {
         let besides = if plain > 0.0 { sight.other / plain } else { 0.0 };
         let cost = if rung.method.is_some() { rung.cost(&self.content) } else { 0.0 };
         let cores = if rung.method.is_some() { sight.cores * SHARE } else { sight.cores } + sight.other;
-        let processors = if besides + cost > 0.0 { cores / (besides + cost) } else { f64::INFINITY };
-        link.min(processors).min(self.remote)
+        if besides + cost > 0.0 { cores / (besides + cost) } else { f64::INFINITY }
     }
 
     /// Takes the best rung; a harder one only if that is `allowed`.
@@ -382,8 +393,15 @@ impl Chooser {
         };
         let rates: [f64; LADDER.len()] = std::array::from_fn(rate);
         let best = rates.iter().copied().fold(0.0, f64::max);
-        let Some(to) = rates.iter().position(|rate| *rate >= best * AS_GOOD) else { return };
-        if to > self.at && allowed && rates[to] > rates[self.at] * BETTER {
+        let Some(first) = rates.iter().position(|rate| *rate >= best) else { return };
+        let has_room = self.full_now
+            && sight.held.is_some_and(|share| share < HELD)
+            && self.comparisons >= OTHERS
+            && self.processors(&self.rungs[first], sight, plain) >= ROOM * best;
+        let (as_good, better) =
+            if has_room { (AS_GOOD_WITH_ROOM, BETTER_WITH_ROOM) } else { (AS_GOOD, BETTER) };
+        let Some(to) = rates.iter().position(|rate| *rate >= best * as_good) else { return };
+        if to > self.at && allowed && rates[to] > rates[self.at] * better {
             self.trial = self.link.map(|link| Trial {
                 windows: 0,
                 from: self.at,
