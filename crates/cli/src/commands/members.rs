@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use haul_core::path::printable;
-use haul_core::{BufferPool, Error, ErrorKind, Location, Note, ObjectPlace, Result, Side};
+use haul_core::{BufferPool, Error, ErrorKind, Location, Note, Result, Side, Timestamp};
 use haul_engine::Cancel;
 use haul_job::{Ends, EndsConfig, create_index, find_index, open_file};
 use haul_object::{Client, Object, StoreSettings};
 use haul_streams::get::{GetSettings, GetStatus};
 use haul_streams::put::write_file;
 use haul_streams::unpack::{
-    IndexOrigin, MemberStream, join, open_chunks, open_file as open_file_stream, open_object, write_index,
+    FoundChunks, IndexOrigin, MemberStream, join, open_file as open_file_stream, open_object, write_index,
 };
 
 use super::stored_stream::{StoredStream, find_stream};
@@ -45,6 +45,18 @@ pub(super) struct OpenStream {
     key: String,
 }
 
+/// A stream that was found and is not open yet.
+pub(super) enum FoundStream {
+    /// A file.
+    File,
+    /// An object of a store.
+    Object(Arc<Client>, Object),
+    /// The chunks that xbcloud stored.
+    Chunks(Arc<Client>, FoundChunks),
+    /// The streams of one backup.
+    Several(Arc<Client>, Vec<Object>),
+}
+
 impl Opening {
     /// # Errors
     /// [`ErrorKind::Usage`] if an option is of no use.
@@ -76,17 +88,47 @@ impl Opening {
         })
     }
 
-    /// Opens the stream. An index that has to be made is announced first.
+    /// Finds the stream, and the index of chunks.
+    ///
+    /// # Errors
+    /// Those of finding it; `Corrupt` if a part of it is missing.
+    pub(super) fn find(&self, at: &Location) -> Result<FoundStream> {
+        let Location::Object(place) = at else { return Ok(FoundStream::File) };
+        let (flag, note) = (self.cancel.flag(), Arc::clone(&self.note));
+        let client = Arc::new(haul_object::open(place, Side::Source, &self.stores, flag, note)?);
+        Ok(match find_stream(&client, place)? {
+            StoredStream::Object(object) => FoundStream::Object(client, object),
+            StoredStream::Chunks(chunks) => {
+                if self.is_whole {
+                    chunks.check_complete()?;
+                }
+                FoundStream::Chunks(client, FoundChunks::find(chunks, &self.settings, self.anew)?)
+            }
+            StoredStream::Several(_) if self.anew => {
+                let error = usage("index", "it is a backup of several streams").on(place.to_string());
+                return Err(error.with_hint("index each of them"));
+            }
+            StoredStream::Several(objects) => FoundStream::Several(client, objects),
+        })
+    }
+
+    /// Opens the stream.
+    ///
+    /// # Errors
+    /// Those of finding and opening it, and of a stream without members.
+    pub(super) fn open(self, at: &Location) -> Result<OpenStream> {
+        let found = self.find(at)?;
+        self.open_found(at, found)
+    }
+
+    /// Opens a stream that was found. Says so if it had to be read for that.
     ///
     /// # Errors
     /// Those of opening it, and of a stream without members.
-    pub(super) fn open(self, at: &Location) -> Result<OpenStream> {
+    pub(super) fn open_found(self, at: &Location, found: FoundStream) -> Result<OpenStream> {
         let (flag, note) = (self.cancel.flag(), Arc::clone(&self.note));
         let memory = self.settings.memory / 4;
-        let stored = match at {
-            Location::Object(place) => Some(self.stored(place)?),
-            _ => None,
-        };
+        let stored = self.stored(at, found)?;
         let mut ends = Ends::new(self.config, Arc::clone(&note), self.cancel.flag());
         let (stream, client, key) = if let Some((stream, client, key)) = stored {
             (stream, Some(client), key)
@@ -105,48 +147,48 @@ impl Opening {
         Ok(OpenStream { stream, ends, client, key })
     }
 
-    /// Opens a stream in a store. Returns the client, and the key that its index is beside.
+    /// Opens a stream in a store. Returns the client, and the key that its index is beside; `None` for a file.
     ///
     /// # Errors
-    /// Those of [`Opening::open`].
-    fn stored(&self, place: &ObjectPlace) -> Result<(MemberStream, Arc<Client>, String)> {
-        let (flag, note) = (self.cancel.flag(), Arc::clone(&self.note));
-        let client = Arc::new(haul_object::open(place, Side::Source, &self.stores, flag, note)?);
-        let (stream, key) = self.stored_at(&client, place)?;
-        Ok((stream, client, key))
-    }
-
-    fn stored_at(&self, client: &Arc<Client>, place: &ObjectPlace) -> Result<(MemberStream, String)> {
+    /// Those of [`Opening::open_found`].
+    fn stored(
+        &self,
+        at: &Location,
+        found: FoundStream,
+    ) -> Result<Option<(MemberStream, Arc<Client>, String)>> {
         let (settings, status) = (&self.settings, &self.status);
-        let modified = |object: &Object| haul_store::modified(object).unwrap_or_default();
-        let open = |object: Object, settings| {
+        let open = |client: &Arc<Client>, object: Object, settings| {
             let mtime = modified(&object);
             open_object(Arc::clone(client), object, mtime, settings, status, self.anew)
         };
-        match find_stream(client, place)? {
-            StoredStream::Object(object) => {
+        Ok(Some(match found {
+            FoundStream::File => return Ok(None),
+            FoundStream::Object(client, object) => {
                 let key = object.key.clone();
-                Ok((open(object, settings)?, key))
+                (open(&client, object, settings)?, client, key)
             }
-            StoredStream::Chunks(chunks) => {
-                if self.is_whole {
-                    chunks.check_complete()?;
-                }
-                let (key, mtime) = (chunks.key().to_owned(), modified(&chunks.newest()));
-                Ok((open_chunks(chunks, mtime, settings, status, self.anew)?, key))
+            FoundStream::Chunks(client, chunks) => {
+                let (key, mtime) = (chunks.stream().key().to_owned(), written_at(&chunks));
+                (chunks.open(mtime, status)?, client, key)
             }
-            StoredStream::Several(_) if self.anew => {
-                let error = usage("index", "it is a backup of several streams").on(place.to_string());
-                Err(error.with_hint("index each of them"))
-            }
-            StoredStream::Several(objects) => {
+            FoundStream::Several(client, objects) => {
                 let memory = content_memory(&self.memory, objects.len() as u64, 0)?;
                 let each = Arc::new(GetSettings { memory, ..GetSettings::clone(settings) });
-                let streams = objects.into_iter().map(|object| open(object, &each));
-                Ok((join(streams.collect::<Result<_>>()?, place.to_string())?, String::new()))
+                let streams = objects.into_iter().map(|object| open(&client, object, &each));
+                let joined = join(streams.collect::<Result<_>>()?, at.to_string())?;
+                (joined, client, String::new())
             }
-        }
+        }))
     }
+}
+
+fn modified(object: &Object) -> Timestamp {
+    haul_store::modified(object).unwrap_or_default()
+}
+
+/// When the newest of the chunks was written.
+pub(super) fn written_at(chunks: &FoundChunks) -> Timestamp {
+    modified(&chunks.stream().newest())
 }
 
 /// Writes the index of a stream.

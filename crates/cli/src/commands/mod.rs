@@ -38,7 +38,9 @@ mod sync;
 mod targets;
 mod transfer;
 mod unpack;
+mod unpack_chunks;
 mod unpack_mark;
+mod unpack_passing;
 mod unpack_stdin;
 mod verify;
 

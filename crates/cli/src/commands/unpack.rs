@@ -7,15 +7,18 @@ use std::time::Instant;
 
 use haul_core::{BufferPool, Location, Report, Result};
 use haul_job::{Observer, RequestCounts, unpack};
+use haul_object::Client;
 use haul_streams::get::{Got, InputFile, get_file};
 use haul_streams::unpack::MemberSource;
 
 use super::get_output::{file, names, progress, report, stdout};
-use super::members::{OpenStream, Opening};
+use super::members::{FoundStream, OpenStream, Opening};
 use super::output::stream_settings;
 use super::start::start_run;
 use super::stream::{report_copied, watched};
+use super::unpack_chunks::{passes, run as unpack_chunks};
 use super::unpack_mark::Mark;
+use super::unpack_passing::PassingInto;
 use super::unpack_stdin::{is_stdin, run as unpack_stdin};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
@@ -44,7 +47,18 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     opening.cancel = cancel.clone();
     opening.is_whole = args.member.is_empty();
     let content = opening.settings.memory;
-    let opened = watched(&console, || progress(0, &status), || opening.open(&at));
+    let found = watched(&console, || progress(0, &status), || opening.find(&at));
+    let found = found.inspect_err(|error| console.ended_by(error))?;
+    let found = match (&args.unpack, found) {
+        (Some(dir), FoundStream::Chunks(client, chunks)) if passes(args, dir, &chunks) => {
+            let into = PassingInto { args, dir, console: &console, cancel: &cancel };
+            let ended = unpack_chunks(&into, opening, &chunks);
+            let ended = ended.map(|report| Report { seconds: begun.elapsed().as_secs_f64(), ..report });
+            return finish(args, &console, ended, Some(client));
+        }
+        (_, found) => found,
+    };
+    let opened = watched(&console, || progress(0, &status), || opening.open_found(&at, found));
     let opened = opened.inspect_err(|error| console.ended_by(error))?;
     let client = opened.client.clone();
     let memory = opened.stream.memory_of_members(content);
@@ -56,6 +70,15 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
             got => Ok(report(got.map(|got| got.len), &status, begun)),
         },
     };
+    finish(args, &console, ended, client)
+}
+
+fn finish(
+    args: &GetArgs,
+    console: &Console,
+    ended: Result<Report>,
+    client: Option<Arc<Client>>,
+) -> Result<Exit> {
     let mut summary = Summary::new(SummaryCommand::Get, ended.inspect_err(|error| console.ended_by(error))?);
     summary.is_of_files = client.is_none();
     summary.is_unpacked = args.unpack.is_some();

@@ -59,6 +59,12 @@ impl Mark {
         Ok(Self { path })
     }
 
+    /// Whether a stream of this state was being unpacked into `dir`.
+    pub(super) fn is_of(dir: &Path, state: &Digest) -> bool {
+        let found = fs::read(dir.join(std::ffi::OsStr::from_bytes(RESERVED)));
+        found.is_ok_and(|found| found == format!("{state}\n").as_bytes())
+    }
+
     /// Removes the mark: all is there.
     pub(super) fn remove(self) -> Result<()> {
         let failed = |error: &std::io::Error| {

@@ -4,8 +4,11 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use haul_testkit::Need;
+use haul_testkit::process::kill;
+use haul_testkit::store::endpoint;
+use haul_testkit::{Need, Proxy, ProxyTrouble};
 
 use crate::databases::{MariaDbServer, Tables, fill};
 use crate::scene::summary;
@@ -22,6 +25,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
     all.extend(cases![
         Need::Program("mbstream"), Need::Program("weed"), Need::Program("rclone");
         a_damaged_backup_of_xbcloud_is_refused,
+        a_killed_unpack_of_chunks_goes_on_where_it_was,
         several_streams_are_unpacked_into_one_directory,
     ]);
     all
@@ -70,6 +74,38 @@ fn extracted(bucket: &TestBucket, name: &str, stream: &[u8]) -> PathBuf {
     dir
 }
 
+/// Checks that each byte of the chunks was asked for, and once. On a busy machine haul may ask for a slow range again,
+/// but not for half of all.
+fn assert_fetched_once(proxy: &Proxy, len: u64) {
+    let mut ranges: HashMap<String, Vec<(u64, u64)>> = HashMap::new();
+    for request in proxy.seen() {
+        let is_chunk = request.path.rsplit('.').next().is_some_and(|number| number.len() == 20);
+        let of_chunk = request.method == "GET" && is_chunk;
+        let Some(range) = request.header("range").filter(|_| of_chunk) else { continue };
+        let (from, last) = range.strip_prefix("bytes=").unwrap().split_once('-').unwrap();
+        let range = (from.parse().unwrap(), last.parse::<u64>().unwrap() + 1);
+        ranges.entry(request.path).or_default().push(range);
+    }
+    let asked: u64 = ranges.values().flatten().map(|(from, until)| until - from).sum();
+    let mut covered = 0;
+    for of_object in ranges.values_mut() {
+        of_object.sort_unstable();
+        let mut end = 0;
+        for (from, until) in of_object {
+            covered += until.saturating_sub(end.max(*from));
+            end = end.max(*until);
+        }
+    }
+    assert_eq!(covered, len, "each byte was asked for");
+    assert!(asked < len + len / 2, "{asked} bytes of {len} were asked for");
+}
+
+/// The files below a directory.
+fn expected_files(dir: &Path) -> u64 {
+    let found = written(dir, "find . -type f -printf x");
+    found.len() as u64
+}
+
 fn a_backup_of_xbcloud_is_unpacked_listed_and_read() {
     let bucket = TestBucket::new();
     let data = bucket.scene.join("mysql");
@@ -92,9 +128,16 @@ fn a_backup_of_xbcloud_is_unpacked_listed_and_read() {
     let at = bucket.at("db1/full");
     let out = bucket.scene.join("out");
     let get = |to: &Path| bucket.haul("get").args([&at, "--unpack"]).arg(to).watch_memory().finish();
-    let run = get(&out).expect_success();
-    assert!(run.err().contains("had to be read to find its members"), "{run}");
+    let proxy = Proxy::start(endpoint(), |_, _| None);
+    let run =
+        bucket.through(&proxy, "get").args(["--json", &at, "--unpack"]).arg(&out).watch_memory().finish();
+    let run = run.expect_success();
+    assert!(!run.out().contains("had to be read"), "{run}");
     assert_same_files(&expected, &out);
+    assert_fetched_once(&proxy, stream.len() as u64);
+    assert!(!out.join(".haul-unpack").exists());
+    let files = expected_files(&expected);
+    assert_eq!((summary(&run).of("copied"), summary(&run).of("wire_bytes")), (files, stream.len() as u64));
     let run = bucket.haul("index").arg(bucket.at("db1/full/")).finish().expect_success();
     assert!(run.err().contains("members of xbstream in"), "{run}");
     assert!(bucket.names().contains(&"db1/full.haul-index".to_owned()));
@@ -132,11 +175,11 @@ fn a_damaged_backup_of_xbcloud_is_refused() {
     }
     let stream = written(&source, "mbstream -c shop/orders.ibd ibdata1 xtrabackup_info");
     type Damage = fn(&Path);
-    let damages: [(&str, Damage, i32, &str); 4] = [
+    let damages: [(&str, Damage, Option<&str>, &str); 4] = [
         (
             "missing",
             |dir| fs::remove_file(dir.join("shop/orders.ibd.00000000000000000001")).unwrap(),
-            3,
+            None,
             "shop/orders.ibd.00000000000000000001` (source): this chunk of the backup is missing",
         ),
         (
@@ -146,7 +189,7 @@ fn a_damaged_backup_of_xbcloud_is_refused() {
                     (0..).map(|n| dir.join(format!("ibdata1.{n:020}"))).take_while(|file| file.exists());
                 fs::remove_file(last.last().unwrap()).unwrap();
             },
-            3,
+            Some("ibdata1"),
             "it ends before the end of its file ibdata1",
         ),
         (
@@ -157,7 +200,7 @@ fn a_damaged_backup_of_xbcloud_is_refused() {
                 bytes[5000] ^= 1;
                 fs::write(file, bytes).unwrap();
             },
-            3,
+            Some("shop/orders.ibd"),
             "its CRC-32 is",
         ),
         (
@@ -167,21 +210,25 @@ fn a_damaged_backup_of_xbcloud_is_refused() {
                     fs::remove_file(dir.join(format!("xtrabackup_info.{number:020}"))).unwrap();
                 }
             },
-            3,
+            None,
             "the backup is incomplete",
         ),
     ];
-    for (name, damage, code, why) in damages {
+    for (name, damage, broken, why) in damages {
         let dir = chunks(&bucket, name, &stream);
         damage(&dir);
         bucket.rclone_copy(true, &dir, name);
         let at = bucket.at(name);
         let out = bucket.scene.join(format!("out-{name}"));
-        let run = bucket.haul("get").args([&at, "--unpack"]).arg(&out).finish().expect_code(code);
+        let run = bucket.haul("get").args([&at, "--unpack"]).arg(&out).finish().expect_code(3);
         assert!(run.err().contains(why), "{name}: {run}");
-        assert!(!out.exists(), "{name}: nothing is made");
+        match broken {
+            None => assert!(!out.exists(), "{name}: nothing is made"),
+            // A listing does not show it, so it is found when it comes.
+            Some(broken) => assert_complete_without(&source, &out, broken),
+        }
         let file = bucket.scene.join(format!("file-{name}"));
-        let run = bucket.haul("get").arg(&at).arg(&file).finish().expect_code(code);
+        let run = bucket.haul("get").arg(&at).arg(&file).finish().expect_code(3);
         assert!(run.err().contains(why), "{name}: {run}");
         assert!(!file.exists(), "{name}: no file");
     }
@@ -193,6 +240,45 @@ fn a_damaged_backup_of_xbcloud_is_refused() {
     bucket.put("plain/a", b"a");
     let run = bucket.haul("get").args([&bucket.at("plain"), "--unpack"]).arg(bucket.scene.join("x")).finish();
     assert!(run.expect_code(1).err().contains("plain"));
+}
+
+/// Checks that all files of an ended run are complete, without this one.
+fn assert_complete_without(source: &Path, out: &Path, broken: &str) {
+    assert!(out.join(".haul-unpack").exists(), "the same command may run again");
+    let found = written(out, "find . -type f ! -name .haul-unpack -printf '%P\n'");
+    for name in String::from_utf8(found).unwrap().lines() {
+        assert_ne!(name, broken);
+        assert!(fs::read(out.join(name)).unwrap() == fs::read(source.join(name)).unwrap(), "{name}");
+    }
+}
+
+fn a_killed_unpack_of_chunks_goes_on_where_it_was() {
+    let bucket = TestBucket::new();
+    let source = bucket.scene.join("source");
+    fs::create_dir(&source).unwrap();
+    for name in ["a", "b", "c", "xtrabackup_info"] {
+        noise(&source.join(name), 20_000_000);
+    }
+    let stream = written(&source, "mbstream -c a b c xtrabackup_info");
+    bucket.rclone_copy(true, &chunks(&bucket, "db", &stream), "db");
+    let at = bucket.at("db");
+    // The third file is never answered.
+    let proxy = Proxy::start(endpoint(), |request, _| {
+        let is_third = request.method == "GET" && request.path.contains("/db/c.");
+        is_third.then_some(ProxyTrouble::Late(Duration::from_secs(600)))
+    });
+    let out = bucket.scene.join("out");
+    let mut run = bucket.through(&proxy, "get").args([&at, "--unpack"]).arg(&out).start();
+    // The end of the second one comes in one range with the third.
+    run.wait_until("a file is complete", || out.join("a").exists());
+    kill(run.pid());
+    drop(run);
+    assert!(!out.join("b").exists() && out.join(".haul-unpack").exists());
+    let run = bucket.haul("get").args([&at, "--json", "--unpack"]).arg(&out).finish().expect_success();
+    assert!(run.out().contains("had to be read to find its members"), "{run}");
+    assert_eq!((summary(&run).of("copied"), summary(&run).of("same")), (3, 1), "{run}");
+    assert_same_files(&source, &out);
+    assert!(!out.join(".haul-unpack").exists());
 }
 
 fn several_streams_are_unpacked_into_one_directory() {

@@ -28,8 +28,10 @@ pub struct SequentialSettings {
     pub sink: Arc<dyn Sink>,
     /// Members that match one of these are unpacked, and those below them; all without one.
     pub patterns: Vec<Vec<u8>>,
-    /// Memory for content in bytes.
+    /// Memory in bytes for the newest slices of the files that pass.
     pub memory: u64,
+    /// Memory in bytes for slices on their way into the directory.
+    pub buffers: u64,
     /// The modification time of members without one.
     pub mtime: Timestamp,
 }
@@ -80,10 +82,10 @@ struct WrittenState {
 }
 
 impl MemberFiles {
-    pub(super) fn new(settings: SequentialSettings, pool: BufferPool) -> Self {
+    pub(super) fn new(settings: SequentialSettings) -> Self {
         Self {
+            pool: BufferPool::new(settings.buffers),
             settings,
-            pool,
             seen: HashMap::new(),
             open: HashMap::new(),
             ended: VecDeque::new(),

@@ -82,31 +82,62 @@ pub fn open_object(
     Ok(MemberStream { at, index, found, state, mtime, made })
 }
 
-/// Opens a stream that xbcloud stored. `anew`: an index beside it is not used.
-///
-/// # Errors
-/// As [`open_object`].
-pub fn open_chunks(
-    stream: Arc<ChunkObjects>,
-    mtime: Timestamp,
-    settings: &GetSettings,
-    status: &GetStatus,
-    anew: bool,
-) -> Result<MemberStream> {
-    let name = stream.name();
-    if settings.encrypted_only {
-        return Err(plain(&name));
+/// A stream that xbcloud stored, and the index beside it.
+pub struct FoundChunks {
+    pub(super) stream: Arc<ChunkObjects>,
+    pub(super) settings: Arc<GetSettings>,
+    belongs_to: IndexFile,
+    beside: Option<std::result::Result<MemberIndex, String>>,
+}
+
+impl FoundChunks {
+    /// Looks for the index of a stream. `anew`: an index beside it is not used.
+    ///
+    /// # Errors
+    /// `Corrupt` if it would have to be encrypted, else the error of reading the index.
+    pub fn find(stream: Arc<ChunkObjects>, settings: &Arc<GetSettings>, anew: bool) -> Result<Self> {
+        if settings.encrypted_only {
+            return Err(plain(&stream.name()));
+        }
+        let belongs_to = IndexFile { etag: stream.state().to_string(), len: stream.len() };
+        let find = || index_file::find_of(stream.client(), stream.key(), &belongs_to, &settings.keys);
+        let beside = if anew { None } else { find()? };
+        Ok(Self { stream, settings: Arc::clone(settings), belongs_to, beside })
     }
-    let belongs_to = IndexFile { etag: stream.state().to_string(), len: stream.len() };
-    let find = || index_file::find_of(stream.client(), stream.key(), &belongs_to, &settings.keys);
-    let beside = if anew { None } else { find()? };
-    let read = |output| get_chunks(&stream, output, settings, status);
-    let (index, found, records) = find_or_make(beside, &name, status, read)?;
-    if index.len != stream.len() {
-        return Err(misfit(&name));
+
+    /// The chunks.
+    #[must_use]
+    pub fn stream(&self) -> &Arc<ChunkObjects> {
+        &self.stream
     }
-    let (state, made) = (stream.state(), records.map(|records| belongs_to.bytes(&records)));
-    Ok(MemberStream { at: Arc::new(ChunksAt::new(stream)), index, found, state, mtime, made })
+
+    /// Whether there is an index that can be used.
+    #[must_use]
+    pub fn has_index(&self) -> bool {
+        matches!(self.beside, Some(Ok(_)))
+    }
+
+    /// Why an index beside the stream cannot be used, if there is one.
+    #[must_use]
+    pub fn refused_index(&self) -> Option<&str> {
+        self.beside.as_ref().and_then(|read| read.as_ref().err()).map(String::as_str)
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// As [`open_object`].
+    pub fn open(self, mtime: Timestamp, status: &GetStatus) -> Result<MemberStream> {
+        let Self { stream, settings, belongs_to, beside } = self;
+        let name = stream.name();
+        let read = |output| get_chunks(&stream, output, &settings, status);
+        let (index, found, records) = find_or_make(beside, &name, status, read)?;
+        if index.len != stream.len() {
+            return Err(misfit(&name));
+        }
+        let (state, made) = (stream.state(), records.map(|records| belongs_to.bytes(&records)));
+        Ok(MemberStream { at: Arc::new(ChunksAt::new(stream)), index, found, state, mtime, made })
+    }
 }
 
 /// Writes the index of an object beside it.

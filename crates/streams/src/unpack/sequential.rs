@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_core::sync::Mutex;
-use haul_core::{BufferPool, Error, ErrorKind, FinishReport, Result, Side, Totals};
+use haul_core::{Error, ErrorKind, FinishReport, Result, Side, Totals};
 use haul_members::{IndexFault, MemberHead, MemberWatch, Scanner};
 
 use super::member_files::{FileDone, MemberFiles, SequentialSettings};
@@ -18,6 +18,9 @@ const PIECE: usize = 256 << 10;
 
 /// The beginning that tells the format: the first header of tar.
 const BEGINNING: usize = 512;
+
+/// The hint of an error within a stream.
+pub(super) const KEPT: &str = "the files before this place are complete, and there are no others";
 
 /// A stream that is unpacked while it passes.
 pub struct SequentialStream {
@@ -95,8 +98,7 @@ impl SequentialStream {
         done: &FileDone<'_>,
     ) -> SequentialOutcome {
         let sink = Arc::clone(&settings.sink);
-        let pool = BufferPool::new(settings.memory / 4);
-        let files = Arc::new(Mutex::new(MemberFiles::new(settings, pool)));
+        let files = Arc::new(Mutex::new(MemberFiles::new(settings)));
         let ended = self.pass(&files, status, done);
         let mut files = files.lock();
         let ended = ended.and_then(|()| files.link());
@@ -143,7 +145,6 @@ impl SequentialStream {
     }
 
     fn broken(&self, fault: &IndexFault) -> Error {
-        refused(fault, &self.name)
-            .with_hint("the files before this place are complete, and there are no others")
+        refused(fault, &self.name).with_hint(KEPT)
     }
 }
