@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::Args;
+use clap::{Arg, Args};
 
 use super::{CompressArgs, GivenArgs, LinkArgs, OutputArgs};
 use crate::values::Timetable;
@@ -22,7 +22,7 @@ the command starts from the beginning. `haul put HOST:PATH` can be resumed.";
 
 /// Send the output of a command here to a command on a host, or the other way round
 #[derive(Debug, Args)]
-#[command(args_override_self = true, after_help = EXAMPLES)]
+#[command(args_override_self = true, after_help = EXAMPLES, mut_args(without_shares))]
 pub(crate) struct PipeArgs {
     /// The host of the command that reads: USER@HOST or ssh://USER@HOST:PORT; with --from, the command there
     #[arg(value_name = "HOST")]
@@ -50,4 +50,9 @@ pub(crate) struct PipeArgs {
     pub(crate) link: LinkArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Hides the options of shares, which come with those of hosts: a pipe leads to no share.
+fn without_shares(arg: Arg) -> Arg {
+    if arg.get_id().as_str().starts_with("smb_") { arg.hide(true) } else { arg }
 }
