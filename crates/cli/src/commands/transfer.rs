@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use haul_core::{Compare, Delta, Location, Result};
+use haul_core::{Compare, Compress, Delta, Location, Result};
 use haul_engine::{Delete, OnFull};
 use haul_job::{CopyJob, IndexRequest, JobOutcome, JobRequest, Observer, RemoveSources};
 
@@ -85,10 +85,13 @@ pub(super) fn run(transfer: &Transfer<'_>) -> Result<Exit> {
         }
     };
     let observer: Arc<dyn Observer> = console.clone();
+    let is_uncompressed = link.config.peer.compress == Compress::Never;
     let outcome = job.run(link.config, paths, (rate, listen), &observer, &cancel);
     let outcome = outcome.inspect_err(|error| console.ended_by(error))?;
     list.and_then(|list| list.warning(&outcome.report)).iter().for_each(|text| console.note(text));
-    Ok(console.finish(summary(*command, outcome)))
+    let mut summary = summary(*command, outcome);
+    summary.is_uncompressed = is_uncompressed;
+    Ok(console.finish(summary))
 }
 
 /// The request that the options make.

@@ -73,6 +73,8 @@ pub(crate) struct Summary {
     pub(crate) stored: Option<StoredEncoding>,
     /// The digest of the one file that a stream went into or out of.
     pub(crate) digest: Option<Digest>,
+    /// Content was not compressed in transit: fewer bytes on the wire than in the files are those of holes.
+    pub(crate) is_uncompressed: bool,
     /// How much of the index was used.
     pub(crate) index: Option<haul_index::Use>,
     /// Failures by cause.
@@ -218,10 +220,12 @@ impl Summary {
             if sent_bytes != copied_bytes {
                 lines.push(format!("  sent: {}", bytes(sent_bytes)));
             }
-            // Shown only if compression reduced the traffic.
+            // Shown only if compression or holes reduced the traffic.
             if wire_bytes > 0 && wire_bytes < sent_bytes {
                 let times = sent_bytes as f64 / wire_bytes as f64;
-                lines.push(format!("  on the wire: {}, compressed {times:.1}×", bytes(wire_bytes)));
+                let times =
+                    if self.is_uncompressed { String::new() } else { format!(", compressed {times:.1}×") };
+                lines.push(format!("  on the wire: {}{times}", bytes(wire_bytes)));
             }
             if resumed_bytes > 0 {
                 lines.push(format!("  resumed: {}", bytes(resumed_bytes)));

@@ -51,6 +51,16 @@ haul: not complete; run the same command again to resume
 }
 
 #[test]
+fn holes_are_not_told_as_compression() {
+    let totals = Totals { sent_bytes: 4096, wire_bytes: 2048, failed: 0, ..totals() };
+    let report = Report { totals, seconds: 2.0, ..Report::default() };
+    let mut summary = summary(SummaryCommand::Copy, report, Exit::Done);
+    assert!(summary.text().contains("  on the wire: 2.00 KiB, compressed 2.0×\n"), "{}", summary.text());
+    summary.is_uncompressed = true;
+    assert!(summary.text().contains("  on the wire: 2.00 KiB\n"), "{}", summary.text());
+}
+
+#[test]
 fn a_rate_needs_copied_bytes() {
     let totals = Totals { copied: 0, copied_bytes: 0, sent_bytes: 9 << 20, failed: 1, ..Totals::default() };
     let report = Report { totals, seconds: 1.0, ..Report::default() };
