@@ -68,6 +68,8 @@ struct CachedTickets {
     principal: Principal,
     timeout: Duration,
     last: Mutex<Option<Arc<KerberosTicket>>>,
+    /// The last ticket that the server has called ended. Its clock may differ from the one here.
+    ended: Mutex<Option<Arc<KerberosTicket>>>,
 }
 
 /// Tickets for a server, if there is a ticket cache of this user. A server that is named by its address gets none.
@@ -90,7 +92,8 @@ pub(crate) fn of_user(
     let Some(principal) = Principal::of_klist(&said).filter(|found| found.is(user, domain)) else {
         return Ok(None);
     };
-    let tickets = CachedTickets { server: server.clone(), principal, timeout, last: Mutex::default() };
+    let (last, ended) = (Mutex::default(), Mutex::default());
+    let tickets = CachedTickets { server: server.clone(), principal, timeout, last, ended };
     *tickets.last.lock() = Some(tickets.get(cancel)?);
     Ok(Some(Arc::new(tickets)))
 }
@@ -98,12 +101,19 @@ pub(crate) fn of_user(
 impl Tickets for CachedTickets {
     fn ticket(&self) -> Result<Arc<KerberosTicket>> {
         let mut last = self.last.lock();
-        if let Some(ticket) = last.as_ref().filter(|ticket| ticket.lasts(LASTS)) {
+        let ended = self.ended.lock().clone();
+        let is_usable =
+            |ticket: &&Arc<KerberosTicket>| ticket.lasts(LASTS) && ended.as_ref() != Some(*ticket);
+        if let Some(ticket) = last.as_ref().filter(is_usable) {
             return Ok(Arc::clone(ticket));
         }
         let ticket = self.get(&AtomicBool::new(false))?;
         *last = Some(Arc::clone(&ticket));
         Ok(ticket)
+    }
+
+    fn ended(&self, ticket: &Arc<KerberosTicket>) {
+        *self.ended.lock() = Some(Arc::clone(ticket));
     }
 }
 
@@ -153,7 +163,7 @@ impl CachedTickets {
     fn meaning(&self, said: &str) -> Error {
         let Principal { name, realm } = &self.principal;
         let (user, realm) = (format!("{name}@{realm}").clean(), realm.clone().clean());
-        let kinit = format!("run `kinit {user}`, {PASSWORD}");
+        let kinit = format!("run `kinit {user}` and run haul again, {PASSWORD}");
         let (cause, hint) = if said.contains("Clock skew too great") {
             let cause = "the clock here differs from the one of the KDC by more than 5 minutes";
             (cause.to_owned(), "set it, such as with chrony, and run haul again".to_owned())
@@ -201,8 +211,8 @@ mod tests {
             port: None,
             share: "disk".to_owned(),
         };
-        let tickets =
-            CachedTickets { server, principal: principal(), timeout: Duration::ZERO, last: Mutex::default() };
+        let (last, ended) = (Mutex::default(), Mutex::default());
+        let tickets = CachedTickets { server, principal: principal(), timeout: Duration::ZERO, last, ended };
         let for_nas = "while getting credentials for cifs/nas.work.example@";
         for (said, cause, hint) in [
             ("Clock skew too great", "the one of the KDC by more than 5 minutes", "chrony"),

@@ -17,6 +17,10 @@ pub const REALM: &str = "HAUL.TEST";
 /// The name of the SMB server in the realm. The system takes it for 127.0.0.1, without a list of hosts.
 pub const HOST: &str = "127.1";
 
+/// MIT Kerberos lets a session last longer than its ticket by the time that clocks may differ: 5 minutes, or these
+/// seconds.
+pub const EXACT_SKEW: u32 = 4;
+
 /// A running KDC on a free port of 127.0.0.1. Killed on drop.
 #[derive(Debug)]
 pub struct Kdc {
@@ -57,8 +61,10 @@ impl Kdc {
             at("acl"),
             at("log"),
         );
-        fs::write(self.scratch.join("krb5.conf"), client).unwrap();
+        fs::write(self.scratch.join("krb5.conf"), &client).unwrap();
         fs::write(self.scratch.join("kdc.conf"), server).unwrap();
+        let exact = client.replacen('\n', &format!("\nclockskew = {EXACT_SKEW}\n"), 1);
+        fs::write(self.scratch.join("exact.conf"), exact).unwrap();
     }
 
     fn command(&self, program: &str) -> Command {
@@ -81,6 +87,11 @@ impl Kdc {
     /// Gives the service another key, which the server does not get.
     pub fn change_key(&self) {
         self.admin(&format!("cpw -randkey cifs/{HOST}"));
+    }
+
+    /// From now on, tickets for the service end after this many seconds.
+    pub fn shorten_tickets(&self, seconds: u32) {
+        self.admin(&format!("modprinc -maxlife \"{seconds} seconds\" cifs/{HOST}"));
     }
 
     fn spawn(&mut self) {
@@ -133,7 +144,14 @@ impl Kdc {
             "kerberos method = dedicated keytab".to_owned(),
             format!("dedicated keytab file = FILE:{keytab}"),
         ];
-        SmbdOptions { global, share: Vec::new() }
+        SmbdOptions { global, ..SmbdOptions::default() }
+    }
+
+    /// The same, of a server whose sessions last as long as their tickets, and [`EXACT_SKEW`] seconds more.
+    #[must_use]
+    pub fn exact_smbd_options(&self) -> SmbdOptions {
+        let environment = vec![("KRB5_CONFIG", self.scratch.join("exact.conf").display().to_string())];
+        SmbdOptions { environment, ..self.smbd_options() }
     }
 
     /// The location of a path on the share of a server on this port.

@@ -31,6 +31,8 @@ pub struct SmbdOptions {
     pub global: Vec<String>,
     /// Lines added to the section of the share.
     pub share: Vec<String>,
+    /// Variables of the server.
+    pub environment: Vec<(&'static str, String)>,
 }
 
 /// A running server on a free port of 127.0.0.1, with one share. Killed on drop, with all its sessions.
@@ -38,6 +40,7 @@ pub struct SmbdOptions {
 pub struct Smbd {
     child: Option<Child>,
     port: u16,
+    environment: Vec<(&'static str, String)>,
     scratch: Scratch,
 }
 
@@ -49,7 +52,7 @@ impl Smbd {
         for dir in ["private", "lock", "state", "cache", "pid", "rpc"] {
             fs::create_dir(scratch.join(dir)).unwrap();
         }
-        let mut server = Self { child: None, port: 0, scratch };
+        let mut server = Self { child: None, port: 0, environment: options.environment.clone(), scratch };
         // Another process may take the free port before smbd does.
         for _ in 0..5 {
             server.port = free_port();
@@ -107,6 +110,7 @@ impl Smbd {
     fn spawn(&mut self) {
         let mut command = Command::new("/usr/sbin/smbd");
         command.args(["--foreground", "--no-process-group", "-s"]).arg(self.config());
+        command.envs(self.environment.clone());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         self.child = Some(command.spawn().unwrap_or_else(|error| panic!("cannot start smbd: {error}")));
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use haul_testkit::kdc::{HOST, Kdc, REALM};
 use haul_testkit::smbd::{PASSWORD, SHARE, USER};
-use haul_testkit::{CommandRun, Need, TestTree};
+use haul_testkit::{CommandRun, Need, SmbdOptions, TestTree};
 
 use crate::scene::{HAUL, slash, summary};
 use crate::smb::{Shares, assert_same};
@@ -19,6 +19,8 @@ pub(crate) fn cases() -> Vec<TestCase> {
         who_gets_no_ticket_is_told_why_in_one_line,
         after_a_refused_ticket_no_password_is_tried,
         a_ticket_that_ends_is_replaced_by_a_new_one,
+        a_session_that_ends_with_its_ticket_is_replaced,
+        a_run_that_outlives_the_login_of_its_user_goes_on_after_the_next_one,
         a_server_of_any_dialect_takes_a_ticket,
     ];
     all.extend(cases![
@@ -42,7 +44,18 @@ impl Realm {
 
     fn with(lines: &[&str]) -> Self {
         let kdc = Kdc::start();
-        let mut options = kdc.smbd_options();
+        let options = kdc.smbd_options();
+        Self::of(kdc, options, lines)
+    }
+
+    /// A server that ends sessions with their tickets, and logs that.
+    fn exact() -> Self {
+        let kdc = Kdc::start();
+        let options = kdc.exact_smbd_options();
+        Self::of(kdc, options, &["log level = 1 auth:3 smb2:3"])
+    }
+
+    fn of(kdc: Kdc, mut options: SmbdOptions, lines: &[&str]) -> Self {
         options.global.extend(lines.iter().map(|line| (*line).to_owned()));
         let shares = Shares::with(&options);
         Self { kdc, shares }
@@ -169,6 +182,57 @@ fn a_ticket_that_ends_is_replaced_by_a_new_one() {
     realm.shares.server.restart();
     run.finish().expect_success();
     assert!(realm.kdc.tickets() > before, "a ticket that ends within a minute is used no more");
+    assert_same(tree.path(), &copy);
+}
+
+/// How often the server refused a request because the session had ended with its ticket.
+fn expired(realm: &Realm) -> usize {
+    realm.shares.server.logged("NT_STATUS_NETWORK_SESSION_EXPIRED")
+}
+
+fn a_session_that_ends_with_its_ticket_is_replaced() {
+    for up in [true, false] {
+        let realm = Realm::exact();
+        let shares = &realm.shares;
+        let tree = if up { shares.scene.tree("src") } else { TestTree::new(shares.disk("src"), 1) };
+        tree.file("huge", 60 << 20);
+        tree.many("many", 2000, 0..2000);
+        let (from, to, copy) = if up {
+            (slash(tree.path()), realm.at("dst/").into(), shares.disk("dst"))
+        } else {
+            (realm.at("src/").into(), slash(&shares.scene.join("dst")), shares.scene.join("dst"))
+        };
+        realm.kdc.kinit(3600);
+        realm.kdc.shorten_tickets(5);
+        let run = realm.haul("copy").arg("--json").args(["--bwlimit", "4M"]).arg(from).arg(to).finish();
+        let run = run.expect_success();
+        summary(&run).assert_accounted();
+        assert_eq!(run.err(), "", "it is nothing that the user could mend");
+        assert!(expired(&realm) > 0, "{}", shares.server.log());
+        assert!(realm.kdc.tickets() > 2, "{} tickets", realm.kdc.tickets());
+        assert_same(tree.path(), &copy);
+    }
+}
+
+fn a_run_that_outlives_the_login_of_its_user_goes_on_after_the_next_one() {
+    let realm = Realm::exact();
+    let tree = realm.shares.scene.tree("src");
+    tree.file("huge", 100 << 20);
+    tree.many("many", 300, 0..2000);
+    let (copy, to) = (realm.shares.disk("dst"), realm.at("dst/"));
+    let run = |words: &[&str]| realm.haul("copy").args(words).arg(slash(tree.path())).arg(&to).finish();
+    realm.kdc.kinit(8);
+    let ended = run(&["--bwlimit", "4M"]).expect_code(4);
+    assert!(expired(&realm) > 0, "{}", realm.shares.server.log());
+    let said = ended.err();
+    let told: Vec<&str> = said.lines().filter(|line| line.contains("Kerberos ticket")).collect();
+    assert_eq!(told.len(), 1, "{said}");
+    assert!(told[0].contains(&format!("the Kerberos ticket of {USER}@{REALM} has expired")), "{said}");
+    assert!(said.contains(&format!("run `kinit {USER}@{REALM}` and run haul again")), "{said}");
+    assert!(!copy.join("huge").exists(), "the final name is for what is whole");
+    realm.kdc.kinit(3600);
+    let again = summary(&run(&["--json"]).expect_success());
+    assert!(again.of("resumed_bytes") > 8 << 20, "{again:?}");
     assert_same(tree.path(), &copy);
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
 }
 
 fn with(line: &str) -> Shares {
-    Shares::with(&SmbdOptions { global: vec![line.to_owned()], share: Vec::new() })
+    Shares::with(&SmbdOptions { global: vec![line.to_owned()], ..SmbdOptions::default() })
 }
 
 /// A tree on the share.
@@ -174,7 +174,7 @@ fn times_of_a_share_are_compared_as_it_keeps_them() {
 }
 
 fn on_share_with(line: &str) -> Shares {
-    Shares::with(&SmbdOptions { global: Vec::new(), share: vec![line.to_owned()] })
+    Shares::with(&SmbdOptions { share: vec![line.to_owned()], ..SmbdOptions::default() })
 }
 
 fn sync(shares: &Shares, tree: &TestTree) -> CommandRun {
@@ -382,6 +382,7 @@ fn a_guest_session_for_an_account_is_refused() {
     let shares = Shares::with(&SmbdOptions {
         global: vec!["map to guest = Bad User".to_owned(), "guest account = root".to_owned()],
         share: vec!["guest ok = yes".to_owned(), "valid users =".to_owned()],
+        ..SmbdOptions::default()
     });
     let tree = on_share(&shares);
     let back = shares.scene.join("back");
@@ -410,7 +411,7 @@ fn an_old_dialect_works_signed_or_is_refused_by_name() {
         assert_same(tree.path(), &shares.disk("again"));
     }
     let lines = ["server min protocol = NT1", "server max protocol = NT1"].map(str::to_owned).to_vec();
-    let shares = Shares::with(&SmbdOptions { global: lines, share: Vec::new() });
+    let shares = Shares::with(&SmbdOptions { global: lines, ..SmbdOptions::default() });
     let run = shares.haul("ls").arg(shares.server.at("")).finish().expect_code(4);
     assert!(
         run.err().contains("does not agree to SMB 2 or 3") && run.err().contains("server max protocol"),

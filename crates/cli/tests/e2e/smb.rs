@@ -303,7 +303,7 @@ fn a_password_is_no_part_of_a_command_line() {
 }
 
 fn everything_is_encrypted_on_request_or_if_the_server_demands_it() {
-    let options = |line: &str| SmbdOptions { global: vec![line.to_owned()], share: Vec::new() };
+    let options = |line: &str| SmbdOptions { global: vec![line.to_owned()], ..SmbdOptions::default() };
     let words = "the words that nobody may read on the way";
     for (line, asked, seen) in [
         ("server smb encrypt = default", false, Some(true)),

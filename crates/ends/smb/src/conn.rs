@@ -24,6 +24,7 @@ use super::login_errors::{lost, not_logged_in, refused};
 use super::reply::Replies;
 use super::signature::WriteSigner;
 use super::step::ChainStep;
+use super::ticket::KerberosTicket;
 
 /// The usual port.
 const PORT: u16 = 445;
@@ -40,6 +41,8 @@ pub(super) struct Conn {
     /// Signs large writes; `None` if the library must see their content, such as to encrypt it.
     signer: Option<WriteSigner>,
     tree: TreeId,
+    /// The ticket of the session; `None` if it has a password.
+    ticket: Option<Arc<KerberosTicket>>,
     /// Whether entries are opened to back them up.
     backup_intent: bool,
     in_flight: AtomicUsize,
@@ -76,11 +79,15 @@ impl Conn {
         wire.set_send_timeout(None);
         let greeted = below.negotiate(&mut wire).await;
         let server_time = greeted.map_err(|error| not_negotiated(login, &error))?;
-        let session = match &login.tickets {
-            Some(tickets) => kerberos::log_in(login, tickets, &mut wire, server_time).await?,
-            None => Session::setup(&mut wire, login.user(), login.password(), login.domain())
-                .await
-                .map_err(|error| not_logged_in(login, &error))?,
+        let (session, ticket) = match &login.tickets {
+            Some(tickets) => {
+                let (session, ticket) = kerberos::log_in(login, tickets, &mut wire, server_time).await?;
+                (session, Some(ticket))
+            }
+            None => {
+                let session = Session::setup(&mut wire, login.user(), login.password(), login.domain()).await;
+                (session.map_err(|error| not_logged_in(login, &error))?, None)
+            }
         };
         if !session.should_sign && !login.is_guest() {
             return Err(refused(login, "log in to", "the server does not sign its answers"));
@@ -91,7 +98,7 @@ impl Conn {
         let tree = connect_tree(login, &mut wire, &session).await?;
         let signer = if wire.should_encrypt() { None } else { WriteSigner::of(&session) };
         let (backup_intent, in_flight) = (login.options.backup_intent, AtomicUsize::new(0));
-        Ok(Self { wire, below: Arc::downgrade(&below), signer, tree, backup_intent, in_flight })
+        Ok(Self { wire, below: Arc::downgrade(&below), signer, tree, ticket, backup_intent, in_flight })
     }
 
     /// The quickest answer to a small request so far.
@@ -108,6 +115,11 @@ impl Conn {
     pub(super) fn busy(self: &Arc<Self>) -> Busy {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         Busy(Arc::clone(self))
+    }
+
+    /// The ticket of the session; `None` if it has a password.
+    pub(super) fn ticket(&self) -> Option<&Arc<KerberosTicket>> {
+        self.ticket.as_ref()
     }
 
     pub(super) fn is_lost(&self) -> bool {

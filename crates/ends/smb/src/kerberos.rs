@@ -16,7 +16,7 @@ use super::ticket::{KerberosTicket, Tickets};
 const SKEW: u64 = 5 * 60;
 const TIME_DIFFERENCE_AT_DC: NtStatus = NtStatus(0xC000_0133);
 
-/// Logs in once, with a ticket. `server_time` is the time that the server has named before.
+/// Logs in once, and returns the ticket of the session. `server_time` is the time that the server has named before.
 ///
 /// # Errors
 /// `Unreachable`, with the refusal as the cause.
@@ -25,7 +25,7 @@ pub(super) async fn log_in(
     tickets: &Arc<dyn Tickets>,
     wire: &mut Connection,
     server_time: Option<Timestamp>,
-) -> Result<Session> {
+) -> Result<(Session, Arc<KerberosTicket>)> {
     let host = &login.server.host;
     let tickets = Arc::clone(tickets);
     let got = tokio::task::spawn_blocking(move || tickets.ticket()).await;
@@ -40,7 +40,8 @@ pub(super) async fn log_in(
         kdc_address: String::new(),
     };
     let session = Session::setup_kerberos_from_ccache(wire, &credentials, host, &ticket.cache(host)).await;
-    session.map_err(|error| not_accepted(login, &ticket, server_time, &error))
+    let session = session.map_err(|error| not_accepted(login, &ticket, server_time, &error))?;
+    Ok((session, ticket))
 }
 
 fn refused(login: &ShareLogin, cause: &str) -> Error {

@@ -63,6 +63,8 @@ struct ShareState {
     holds_content: bool,
     /// Whether a login has succeeded.
     reached: bool,
+    /// Whether the last session has expired, and there is no other one yet.
+    expired: bool,
     /// Connections that are being opened.
     growing: usize,
     /// Whether another connection was refused.
@@ -74,6 +76,7 @@ struct ShareState {
 impl ShareState {
     fn add(&mut self, conn: Conn) {
         self.holds_content = conn.holds_content();
+        self.expired = false;
         self.conns.push(Arc::new(conn));
     }
 
@@ -153,12 +156,26 @@ impl ShareConns {
         let conn = busy.conn();
         // A limit on operations blocks the thread.
         let why = match conn.run(chain, !self.ops.is_limited(), self.login.timeout).await {
+            Err(smb2::Error::SessionExpired) => {
+                self.end_sessions_like(conn);
+                return Err(lost(&self.login, "the server says that the session has expired"));
+            }
             Ok(replies) if replies.has_lost_session() => "the server has ended the session".to_owned(),
             Ok(replies) => return Ok(replies),
             Err(error) => error.to_string(),
         };
         self.state.lock().conns.retain(|other| !Arc::ptr_eq(other, conn));
         Err(lost(&self.login, &why))
+    }
+
+    /// Drops all connections whose sessions end with that of `conn`. The next one logs in anew, with a new ticket.
+    fn end_sessions_like(&self, conn: &Conn) {
+        if let (Some(tickets), Some(ticket)) = (&self.login.tickets, conn.ticket()) {
+            tickets.ended(ticket);
+        }
+        let mut state = self.state.lock();
+        state.conns.retain(|other| other.ticket() != conn.ticket());
+        state.expired |= state.conns.is_empty();
     }
 
     /// Closes a handle. Nobody waits for the answer of the server, except [`ShareConns::closed`].
@@ -267,8 +284,12 @@ impl ShareConns {
 
     /// Opens a connection: the first one at once or not at all, a later one as soon as the server answers again.
     async fn open(&self) -> Result<Conn> {
-        let first = !self.state.lock().reached;
-        if !first {
+        let (first, expired) = {
+            let state = self.state.lock();
+            (!state.reached, state.expired)
+        };
+        // A session that expires is nothing that a user could mend.
+        if !first && !expired {
             self.note(&format!("the connection to {} was lost: connecting again", self.login.server));
         }
         let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);

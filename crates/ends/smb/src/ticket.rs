@@ -19,6 +19,9 @@ pub trait Tickets: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`haul_core::ErrorKind::Unreachable`], with a hint.
     fn ticket(&self) -> Result<Arc<KerberosTicket>>;
+
+    /// The server says that this ticket has ended: it is not given again. Does not block.
+    fn ended(&self, ticket: &Arc<KerberosTicket>);
 }
 
 /// A ticket with its session key.
