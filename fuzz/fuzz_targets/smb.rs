@@ -1,4 +1,5 @@
-//! Arbitrary bytes as the messages of an SMB server, and as the listings and security descriptors in them.
+//! Arbitrary bytes as the messages of an SMB server, and as the listings, security descriptors and reparse
+//! points in them.
 #![no_main]
 
 // Their crate depends on more.
@@ -13,6 +14,9 @@ mod descriptor;
 #[allow(dead_code)]
 #[path = "../../crates/ends/smb/src/named.rs"]
 mod named;
+#[allow(dead_code)]
+#[path = "../../crates/ends/smb/src/reparse.rs"]
+mod reparse;
 #[allow(dead_code)]
 #[path = "../../crates/ends/smb/src/reply.rs"]
 mod reply;
@@ -39,6 +43,12 @@ fuzz_target!(|bytes: &[u8]| {
     within(BASE, bytes.len(), || {
         if let Some(read) = descriptor::SecurityDescriptor::parse(bytes) {
             assert_eq!(descriptor::SecurityDescriptor::parse(&read.encode(false)), Some(read));
+        }
+    });
+    within(BASE, bytes.len(), || {
+        if let Some(read) = reparse::ReparsePoint::parse(bytes) {
+            let _told = (read.relative_target(), read.describe());
+            assert_eq!(reparse::ReparsePoint::parse(read.bytes()), Some(read));
         }
     });
     within(SMB2, bytes.len(), || fuzzing::fuzz_frame_parse(bytes));

@@ -49,6 +49,8 @@ pub struct Ends {
     cancel: Arc<AtomicBool>,
     /// Whether a store copies objects within a bucket itself.
     copies_within_store: bool,
+    /// Whether all sources and destinations are shares.
+    keeps_reparse_points: bool,
     /// Open buckets, one client per side.
     stores: Vec<(ObjectPlace, Side, Arc<Client>)>,
     // Dropped before the sessions.
@@ -75,6 +77,7 @@ impl Ends {
             pages: None,
             cancel,
             copies_within_store: true,
+            keeps_reparse_points: false,
             stores: Vec::new(),
             pairs,
             relay_reported: false,
@@ -162,6 +165,11 @@ impl Ends {
         self.config.peer.defer = true;
     }
 
+    /// Announces that all sources and destinations are shares: they hold entries of a share that nothing else can hold.
+    pub fn keep_reparse_points(&mut self) {
+        self.keeps_reparse_points = true;
+    }
+
     /// Opens a source.
     ///
     /// # Errors
@@ -214,7 +222,7 @@ impl Ends {
         ops: &Arc<Ops>,
     ) -> Result<Arc<dyn Source>> {
         if let Location::Smb { server, .. } = at {
-            return self.share(server)?.open_source(place, options.links);
+            return self.share(server)?.open_source(place, options.links, self.keeps_reparse_points);
         }
         match self.remote(at)? {
             None => haul_local::open_source(place, options, false, &self.config.pool, ops),

@@ -84,6 +84,10 @@ impl<'a> Planner<'a> {
         if remote(self.destination) && self.others.is_empty() && sources.iter().all(remote) {
             self.ends.expect_third_party_copy();
         }
+        let is_share = |end: &Location| matches!(end, Location::Smb { .. });
+        if sources.iter().all(is_share) && self.destinations().all(is_share) {
+            self.ends.keep_reparse_points();
+        }
         refuse_unit(sources)?;
         for destination in self.destinations() {
             refuse_dash(sources, destination)?;

@@ -21,6 +21,12 @@ pub const STRANGER: &str = "nobody";
 /// The name of the share.
 pub const SHARE: &str = "disk";
 
+const SMBD: &str = "/usr/sbin/smbd";
+/// A server that keeps reparse points, which the Samba of Debian 12 does not; `scripts/test` installs it.
+pub const REPARSE_SMBD: &str = "smbd-reparse";
+/// The smbclient that makes and shows them.
+pub const REPARSE_CLIENT: &str = "smbclient-reparse";
+
 /// The requirements of the server.
 pub const NEEDS: [Need; 2] = [Need::Root, Need::Program("smbd")];
 
@@ -31,6 +37,8 @@ pub struct SmbdOptions {
     pub global: Vec<String>,
     /// Lines added to the section of the share.
     pub share: Vec<String>,
+    /// The program; `None`: the smbd of the system.
+    pub program: Option<&'static str>,
     /// Variables of the server.
     pub environment: Vec<(&'static str, String)>,
 }
@@ -40,6 +48,7 @@ pub struct SmbdOptions {
 pub struct Smbd {
     child: Option<Child>,
     port: u16,
+    program: &'static str,
     environment: Vec<(&'static str, String)>,
     scratch: Scratch,
 }
@@ -52,7 +61,8 @@ impl Smbd {
         for dir in ["private", "lock", "state", "cache", "pid", "rpc"] {
             fs::create_dir(scratch.join(dir)).unwrap();
         }
-        let mut server = Self { child: None, port: 0, environment: options.environment.clone(), scratch };
+        let (program, environment) = (options.program.unwrap_or(SMBD), options.environment.clone());
+        let mut server = Self { child: None, port: 0, program, environment, scratch };
         // Another process may take the free port before smbd does.
         for _ in 0..5 {
             server.port = free_port();
@@ -108,7 +118,7 @@ impl Smbd {
     }
 
     fn spawn(&mut self) {
-        let mut command = Command::new("/usr/sbin/smbd");
+        let mut command = Command::new(self.program);
         command.args(["--foreground", "--no-process-group", "-s"]).arg(self.config());
         command.envs(self.environment.clone());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

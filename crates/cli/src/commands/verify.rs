@@ -63,6 +63,10 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
     timeout_note.iter().for_each(|text| console.note(text));
     let mut ends = ends_of_run(link.config, &console, &cancel);
     ends.check_pages(args.pages.checks());
+    let is_share = |end: &Location| matches!(end, Location::Smb { .. });
+    if source.as_ref().is_some_and(is_share) && is_share(&destination) {
+        ends.keep_reparse_points();
+    }
     let signers = args.allowed_signers.as_deref();
     let keeps_dirlinks = args.dirlinks.keep_dirlinks;
     let differences = Differences::default();

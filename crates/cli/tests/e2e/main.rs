@@ -108,6 +108,7 @@ mod sftp;
 mod sftp_links;
 mod shapes;
 mod share_limits;
+mod share_links;
 mod share_metadata;
 mod shares;
 mod signals;
@@ -217,6 +218,7 @@ fn main() -> ExitCode {
         faults::cases(),
         slow::cases(),
         share_limits::cases(),
+        share_links::cases(),
         share_metadata::cases(),
         shares::cases(),
         smb::cases(),

@@ -80,7 +80,12 @@ impl Shares {
 
     /// The output of smbclient.
     pub(crate) fn smbclient(&self, words: &str) -> String {
-        let mut command = Command::new("smbclient");
+        self.smbclient_of("smbclient", words)
+    }
+
+    /// The output of a program like smbclient.
+    pub(crate) fn smbclient_of(&self, program: &str, words: &str) -> String {
+        let mut command = Command::new(program);
         command.arg(format!("//127.0.0.1/{SHARE}")).args(["-p", &self.server.port().to_string()]);
         command.arg("-s").arg(self.server.config()).arg("-A").arg(self.server.credentials());
         tool(command.args(["-c", words]))

@@ -46,6 +46,11 @@ impl Attrs {
         self.flags & REPARSE_POINT != 0
     }
 
+    /// Whether a reparse point has the kind of a directory.
+    pub(super) fn is_dir_point(&self) -> bool {
+        self.flags & DIRECTORY != 0
+    }
+
     pub(super) fn is_file(&self) -> bool {
         self.flags & (DIRECTORY | REPARSE_POINT) == 0
     }

@@ -6,6 +6,7 @@ use serde_bytes::ByteBuf;
 
 use super::attrs::{Attrs, HIDDEN, SYSTEM, timestamp};
 use super::directories::look_now;
+use super::reply::nonsense;
 use super::tree::Tree;
 
 /// The extended attribute that keeps the attributes which a mode has no place for.
@@ -21,8 +22,17 @@ pub(super) const STREAM: &[u8] = b"user.smb.stream.";
 /// decimal digits.
 pub(super) const CREATION_TIME: &[u8] = b"user.smb.creation-time";
 
+/// The extended attribute of a reparse point on its way from share to share: `d` or `f`, for a directory or file, and its
+/// bytes.
+pub(super) const REPARSE: &[u8] = b"user.smb.reparse";
+
 /// The attributes with their words in [`ATTRIBUTES`].
 const WORDS: [(u32, &str); 2] = [(HIDDEN, "hidden"), (SYSTEM, "system")];
+
+/// Whether it is a symbolic link, or another reparse point on its way from share to share.
+pub(super) fn is_link(entry: &Entry) -> bool {
+    matches!(entry.kind, EntryKind::Symlink(_))
+}
 
 /// The attributes as a value of [`ATTRIBUTES`]; `None` if there are none. Samba hides every name that begins with a dot,
 /// so that tells nothing.
@@ -52,22 +62,24 @@ pub(super) fn created(value: &[u8]) -> Option<u64> {
     (1..=i64::MAX.cast_unsigned()).contains(&created).then_some(created)
 }
 
-/// The entry with these attributes. SMB tells neither a mode nor an owner in numbers: as on a mount, the user of this
-/// process owns everything, and the attribute of files that may not be changed takes the permission to write away.
-pub(super) fn entry(tree: &Tree, path: &RelPath, attrs: &Attrs) -> Result<Entry> {
-    if attrs.is_reparse_point() {
-        let cause = "it is a link, junction or other reparse point, and haul copies none from a share";
-        return Err(tree.fault(ErrorKind::Unsupported, "copy", path, cause));
-    }
+/// The entry with these attributes, which is no reparse point. SMB tells neither a mode nor an owner in numbers: as on a
+/// mount, the user of this process owns everything, and the attribute of files that may not be changed takes the permission
+/// to write away.
+pub(super) fn entry(tree: &Tree, path: &RelPath, attrs: &Attrs) -> Entry {
     let (kind, mode) = match (attrs.is_dir(), attrs.is_readonly()) {
         (true, _) => (EntryKind::Dir, 0o755),
         (false, false) => (EntryKind::File, 0o644),
         (false, true) => (EntryKind::File, 0o444),
     };
-    let len = if attrs.is_dir() { 0 } else { attrs.len };
+    let entry = entry_of(tree, path, attrs, kind, mode);
+    Entry { len: if attrs.is_dir() { 0 } else { attrs.len }, ..entry }
+}
+
+/// An entry of this kind without content.
+pub(super) fn entry_of(tree: &Tree, path: &RelPath, attrs: &Attrs, kind: EntryKind, mode: u32) -> Entry {
     let keeps_creation = tree.smb.server.login.options.creation_times;
     let created = keeps_creation.then(|| creation_time(attrs.created));
-    Ok(Entry {
+    Entry {
         mtime: timestamp(attrs.modified),
         atime: timestamp(attrs.accessed),
         ctime: Some(timestamp(attrs.changed)),
@@ -75,17 +87,35 @@ pub(super) fn entry(tree: &Tree, path: &RelPath, attrs: &Attrs) -> Result<Entry>
         uid: rustix::process::geteuid().as_raw(),
         gid: rustix::process::getegid().as_raw(),
         xattrs: words(path.name(), attrs.flags).into_iter().chain(created).collect(),
-        ..Entry::new(path.clone(), kind, len)
-    })
+        ..Entry::new(path.clone(), kind, 0)
+    }
+}
+
+/// The entry with these attributes; the next one of `points` if it is a reparse point.
+fn found_entry(
+    tree: &Tree,
+    path: &RelPath,
+    attrs: &Attrs,
+    points: &mut impl Iterator<Item = (RelPath, Result<Entry>)>,
+) -> Result<Entry> {
+    if !attrs.is_reparse_point() {
+        return Ok(entry(tree, path, attrs));
+    }
+    points.next().map_or_else(|| Err(nonsense("an answer is missing")), |(_, entry)| entry)
 }
 
 /// The entries at `paths` as they are now.
 pub(super) fn entries_at(tree: &Tree, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
     let found = look_now(tree, paths)?;
+    let points = paths.iter().zip(&found).filter_map(|(path, found)| match found {
+        Ok(Some(attrs)) if attrs.is_reparse_point() => Some((path.clone(), *attrs)),
+        _ => None,
+    });
+    let mut points = tree.reparse_entries(points.collect())?.into_iter();
     let mut entries = Vec::with_capacity(paths.len());
     for (path, found) in paths.iter().zip(found) {
         entries.push(match found {
-            Ok(Some(attrs)) => match entry(tree, path, &attrs) {
+            Ok(Some(attrs)) => match found_entry(tree, path, &attrs, &mut points) {
                 Ok(entry) => tree.with_extras(vec![entry])?.pop().map(|(_, entry)| entry).transpose(),
                 Err(error) => Err(error),
             },

@@ -7,6 +7,7 @@ use haul_core::{Changes, Entry, ErrorKind, RelPath, Result};
 use haul_ends::offers::PendingOffer;
 
 use super::attrs::Attrs;
+use super::entries::is_link;
 use super::login::ShareOptions;
 use super::reply::Fault;
 use super::state::SmbSink;
@@ -30,10 +31,14 @@ impl Tree {
         }
         let read = self.smb.all(&entries, async |entry: &Entry| {
             let mut extras = Vec::new();
+            // Linux keeps no such attributes of links.
+            if is_link(entry) && !self.keeps_reparse_points {
+                return Ok(extras);
+            }
             if options.acls {
                 extras.push(self.security_attribute(&entry.path).await?);
             }
-            if options.streams {
+            if options.streams && !is_link(entry) {
                 extras.extend(self.stream_attributes(&entry.path).await?);
             }
             Ok(extras)

@@ -161,7 +161,7 @@ async fn stage(
     let entry = large.entry();
     let open = || match large.lock().made {
         true => ChainStep::open(&large.part, OpenedKind::File, WRITE),
-        false => ChainStep::open_or_make(&large.part, WRITE),
+        false => ChainStep::open_or_make(&large.part, OpenedKind::File, WRITE),
     };
     let (start, len) = (slice.start(), slice.len_in(entry.len));
     let mut used = 0;
@@ -215,7 +215,7 @@ async fn record(sink: &SmbSink, large: &LargeFile) {
             }
             (if from == 0 { 0 } else { HEADER_LEN + from * RECORD_LEN }, bytes, count)
         };
-        let open = ChainStep::open_or_make(&large.journal, WRITE);
+        let open = ChainStep::open_or_make(&large.journal, OpenedKind::File, WRITE);
         let chain = [open, ChainStep::write(at as u64, &bytes, sink.options.durable), ChainStep::close()];
         let written = sink.tree.run(&chain).await.is_ok_and(|replies| replies.all_ok().is_ok());
         if has_ended(large, written, count) {

@@ -7,11 +7,11 @@
 //!   `signature`, `socket`, `handover`, `greeting`, `kerberos`, `conn`: who logs
 //!   in where, and with which credentials; requests and answers; one connection;
 //! * `server`, `runtime`, `session`: all connections to a share. Async code ends there: everything else blocks;
-//! * `names`, `attrs`, `chained`, `named`, `descriptor`, `stream_list`, `tree`, `listing`, `entries`: names and metadata on the share;
-//! * `read`, `rules`, `walk`, `remove`, `source`: reading;
+//! * `names`, `attrs`, `reparse`, `chained`, `named`, `descriptor`, `stream_list`, `tree`, `listing`, `entries`: names and metadata on the share;
+//! * `reparse_source`, `read`, `rules`, `walk`, `remove`, `source`: reading;
 //! * `probe`: measuring a share;
-//! * `directories`, `meta`, `security`, `streams`, `extras`, `state`, `large_file`, `large`, `small`, `offer`, `link`, `sink`: which content the sink
-//!   needs, and how it stages files and renames them into place.
+//! * `directories`, `meta`, `security`, `streams`, `extras`, `state`, `large_file`, `large`, `small`, `reparse_sink`,
+//!   `offer`, `link`, `sink`: which content the sink needs, and how it stages files and renames them into place.
 //!
 //! A request is a chain of commands in one frame, such as create, write, set times, close. Commands of a chain refer to
 //! the file that its first command opens, so nothing outlives a chain: after a lost connection, each unanswered one is
@@ -43,6 +43,9 @@ mod open;
 mod probe;
 mod read;
 mod remove;
+mod reparse;
+mod reparse_sink;
+mod reparse_source;
 mod reply;
 mod runtime;
 mod security;

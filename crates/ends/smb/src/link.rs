@@ -42,6 +42,7 @@ pub(super) async fn link(sink: &SmbSink, link: &HardLink) -> Result<Answer> {
     sink.directories.touch(path);
     let to = tree.remote(path)?;
     if let Some(now) = now {
+        sink.check_replaceable(path, &now).await.map_err(failed)?;
         if now.is_dir() {
             remove_at(tree, &to).await.map_err(failed)?;
         } else {

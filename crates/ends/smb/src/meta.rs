@@ -6,7 +6,7 @@ use haul_ends::metadata_warnings::MetadataWarnings;
 
 use super::attrs::{ARCHIVE, Attrs, HIDDEN, NORMAL, READONLY, SYSTEM, TIME_UNIT, filetime, timestamp};
 use super::descriptor::SecurityDescriptor;
-use super::entries::{ATTRIBUTES, CREATION_TIME, SECURITY, STREAM, created, flags};
+use super::entries::{ATTRIBUTES, CREATION_TIME, REPARSE, SECURITY, STREAM, created, flags, is_link};
 use super::login::ShareOptions;
 use super::step::ChainStep;
 use super::stream_list::kept_name;
@@ -15,7 +15,7 @@ use super::stream_list::kept_name;
 const OWNER_WRITES: u32 = 0o200;
 
 /// The metadata that an entry is to have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wish {
     /// Times of access and modification; `None`: whatever it has.
     times: Option<(u64, u64)>,
@@ -34,22 +34,34 @@ impl Wish {
             // 0 leaves the time of access as it is.
             filetime(entry.mtime).map(|modified| (filetime(entry.atime).unwrap_or_default(), modified))
         });
+        let kept = if is_link(entry) { Self::default() } else { Self::of_attributes(preserve, share, entry) };
+        let mut wish = Self { times: times.flatten(), ..kept };
+        if preserve.perms && entry.is_file() {
+            wish.mask |= READONLY;
+            wish.flags |= if entry.mode & OWNER_WRITES == 0 { READONLY } else { 0 };
+        }
+        wish
+    }
+
+    /// The metadata that a link has before it becomes one. Samba would take it for a file if this were set later.
+    pub(super) fn before_link(preserve: &Preserve, share: &ShareOptions, entry: &Entry) -> Self {
+        let wish = Self::of_attributes(preserve, share, entry);
+        // Samba hides each name that begins with a dot.
+        let hidden = if entry.path.name().starts_with(b".") { HIDDEN } else { 0 };
+        Self { flags: wish.flags & !hidden, mask: wish.mask & !hidden, ..wish }
+    }
+
+    /// The metadata that another share has kept in extended attributes.
+    fn of_attributes(preserve: &Preserve, share: &ShareOptions, entry: &Entry) -> Self {
         let kept = |wanted: &[u8]| {
             let kept = entry.xattrs.iter().find(|(name, _)| name[..] == *wanted);
             kept.filter(|(name, _)| preserve.has_xattr(name)).map(|(_, value)| &value[..])
         };
         let created = kept(CREATION_TIME).filter(|_| share.creation_times).and_then(created);
-        let mut wish = Self { times: times.flatten(), created, flags: 0, mask: 0 };
-        if preserve.perms && entry.is_file() {
-            wish.mask |= READONLY;
-            wish.flags |= if entry.mode & OWNER_WRITES == 0 { READONLY } else { 0 };
-        }
         // A source that is no share tells nothing about these attributes.
-        if let Some(value) = kept(ATTRIBUTES) {
-            wish.mask |= HIDDEN | SYSTEM;
-            wish.flags |= flags(value);
-        }
-        wish
+        let told = kept(ATTRIBUTES);
+        let mask = if told.is_some() { HIDDEN | SYSTEM } else { 0 };
+        Self { times: None, created, flags: told.map(flags).unwrap_or_default(), mask }
     }
 
     /// The parts to set before and after a staged file gets its name. Samba hides names that begin with a dot, and a time of
@@ -106,7 +118,7 @@ pub(super) fn warn(notes: &MetadataWarnings, entry: &Entry, options: &SinkOption
         (false, false) => 0o644,
         (false, true) => 0o444,
     };
-    if preserve.perms && entry.mode != usual {
+    if preserve.perms && entry.mode != usual && !is_link(entry) {
         notes.note("modes", "a share keeps whether a file may be changed, and no more", path);
     }
     for (name, value) in preserve.xattrs_of(&entry.xattrs) {
@@ -120,7 +132,7 @@ pub(super) fn warn(notes: &MetadataWarnings, entry: &Entry, options: &SinkOption
 fn unkept(name: &[u8], value: &[u8], share: &ShareOptions) -> Option<(&'static str, &'static str)> {
     let stream = name.strip_prefix(STREAM);
     let (what, why) = match name {
-        ATTRIBUTES => return None,
+        ATTRIBUTES | REPARSE => return None,
         SECURITY if !share.acls => ("security descriptors", Some("--smb-acls sets them")),
         SECURITY => {
             let is_one = SecurityDescriptor::parse(value).is_some();
@@ -151,7 +163,8 @@ impl Existing for SmbEntry<'_> {
     fn kind(&self) -> Option<ExistingKind> {
         match (self.attrs.is_dir(), self.attrs.is_reparse_point()) {
             (true, _) => Some(ExistingKind::Dir),
-            (false, true) => None,
+            // Or another reparse point, which differs from each link.
+            (false, true) => Some(ExistingKind::Symlink),
             (false, false) => Some(ExistingKind::File),
         }
     }
@@ -224,6 +237,28 @@ mod tests {
         for bad in [&b"0"[..], b"-1", b"9223372036854775808", b"x", b""] {
             assert_eq!(changes(&keeps, bad), Changes::NONE);
         }
+    }
+
+    #[test]
+    fn a_link_has_its_attributes_before_it_is_one() {
+        let (all, keeps) =
+            (Preserve::default(), ShareOptions { creation_times: true, ..ShareOptions::default() });
+        let kept = |name: &[u8], value: &[u8]| (ByteBuf::from(name), ByteBuf::from(value));
+        let link = |name: &[u8]| Entry {
+            kind: EntryKind::Symlink(b"x".to_vec()),
+            path: RelPath::new(name).unwrap(),
+            xattrs: vec![kept(ATTRIBUTES, b"hidden,system"), kept(CREATION_TIME, b"8")],
+            ..file(0o777)
+        };
+        let time = filetime(file(0).mtime).unwrap();
+        assert!(Wish::of(&all, &keeps, &link(b"link")).is_met_by(&there(0, time)));
+        let before = Wish::before_link(&all, &keeps, &link(b"link"));
+        let other_time = Attrs { created: 8, ..there(HIDDEN | SYSTEM, 5) };
+        assert!(before.is_met_by(&other_time) && !before.is_met_by(&Attrs { created: 7, ..other_time }));
+        assert!(!before.is_met_by(&Attrs { flags: SYSTEM, ..other_time }));
+        // Samba hides it in any case.
+        let before = Wish::before_link(&all, &keeps, &link(b".link"));
+        assert!(before.is_met_by(&other_time) && before.is_met_by(&Attrs { flags: SYSTEM, ..other_time }));
     }
 
     #[test]

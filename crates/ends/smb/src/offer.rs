@@ -11,6 +11,7 @@ use haul_ends::server_tree::ServerTree;
 
 use super::attrs::Attrs;
 use super::directories::has_entries;
+use super::entries::is_link;
 use super::large;
 use super::meta::SmbEntry;
 use super::read::HASHERS;
@@ -28,6 +29,12 @@ fn changes_of(sink: &SmbSink, case: &PendingOffer<'_>) -> Changes {
 /// Whether a directory is in the place of the entry.
 fn is_blocked(case: &PendingOffer<'_>) -> bool {
     case.is_open() && !case.entry().is_dir() && case.now.is_some_and(|now| now.is_dir())
+}
+
+/// Whether a directory or a link of that kind is in the place of the entry.
+fn has_to_go(case: &PendingOffer<'_>) -> bool {
+    let is_link = |now: Attrs| now.is_reparse_point() && now.is_dir_point();
+    is_blocked(case) || case.is_open() && !case.entry().is_dir() && case.now.is_some_and(is_link)
 }
 
 /// Compares entries and creates those that have no content.
@@ -56,13 +63,17 @@ pub(super) fn answer(sink: &SmbSink, offers: &[Offer]) -> Result<Vec<Result<Answ
     for case in cases.iter_mut().filter(|case| case.is_open()) {
         leave_out(sink, case, &looked.lacking);
     }
+    sink.compare_points(&mut cases)?;
     same(sink, &mut cases)?;
     if sink.options.dry_run {
         look_into_dirs(sink, &mut cases)?;
     } else {
         sink.clean(&paths.iter().filter_map(RelPath::parent).collect::<BTreeSet<_>>())?;
+        sink.leave_out_unmade(&mut cases, true)?;
         clear_dirs(sink, &mut cases)?;
         make_dirs(sink, &mut cases, &looked.lacking)?;
+        sink.leave_out_unmade(&mut cases, false)?;
+        sink.make_links(&mut cases, |case| changes_of(sink, case))?;
     }
     need(sink, &mut cases)?;
     Ok(offers::answers(cases, sink.tree.side))
@@ -78,7 +89,7 @@ pub(super) fn changes(sink: &SmbSink, entry: &Entry, now: Option<&Attrs>, verdic
 }
 
 fn can_hold(entry: &Entry) -> bool {
-    entry.is_file() || entry.is_dir()
+    entry.is_file() || entry.is_dir() || is_link(entry)
 }
 
 /// Answers the offers of entries that the options exclude or that a share cannot hold.
@@ -89,13 +100,10 @@ fn leave_out(sink: &SmbSink, case: &mut PendingOffer<'_>, lacking: &HashMap<RelP
     }
     if !can_hold(case.entry()) {
         let path = &case.offer.entry.path;
-        sink.notes.note("links, pipes, sockets and devices", "haul makes none on a share", path);
+        sink.notes.note("pipes, sockets and devices", "haul makes none on a share", path);
         case.answer = Some(Ok(Answer::Left(SkipReason::Unsupported)));
-    } else if case.now.is_some_and(|now| now.is_reparse_point()) {
-        let cause = "a link, junction or other reparse point is in its place";
-        case.answer =
-            Some(Err(sink.tree.fault(ErrorKind::Unsupported, "replace", &case.offer.entry.path, cause)));
     }
+    sink.leave_out_link(case);
 }
 
 /// Sets the metadata of entries that are equal otherwise.
@@ -172,9 +180,10 @@ fn not_empty(sink: &SmbSink, path: &RelPath) -> Error {
     Error::not_empty(sink.tree.side).on(sink.tree.shown(path))
 }
 
-/// Removes empty directories that have the name of another entry. One that is not empty is an error.
+/// Removes empty directories, and links that are directories, that have the name of another entry. One that is not empty is
+/// an error.
 fn clear_dirs(sink: &SmbSink, cases: &mut [PendingOffer<'_>]) -> Result<()> {
-    let blocked: Vec<usize> = (0..cases.len()).filter(|at| is_blocked(&cases[*at])).collect();
+    let blocked: Vec<usize> = (0..cases.len()).filter(|at| has_to_go(&cases[*at])).collect();
     let removed = sink.tree.smb.all(&blocked, async |at: &usize| {
         let path = &cases[*at].offer.entry.path;
         sink.directories.forget(path);

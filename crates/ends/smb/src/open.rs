@@ -10,13 +10,21 @@ use super::state::SmbSink;
 use super::tree::Tree;
 
 impl Smb {
-    /// Opens a source on the share. Links are errors, whatever `links` says: a Samba server follows its own itself, and
-    /// shows none.
+    /// Opens a source on the share. Links that are to be followed are errors: a Samba server follows those of its disk
+    /// itself, and shows none. With `keeps_reparse_points`, the sink is a share too: the source has entries that nothing
+    /// else can hold.
     ///
     /// # Errors
     /// If the path cannot be resolved.
-    pub fn open_source(self: &Arc<Self>, place: &Place, links: Links) -> Result<Arc<dyn Source>> {
-        Ok(Arc::new(SmbSource::new(Tree::open(self, place, Side::Source)?, links)))
+    pub fn open_source(
+        self: &Arc<Self>,
+        place: &Place,
+        links: Links,
+        keeps_reparse_points: bool,
+    ) -> Result<Arc<dyn Source>> {
+        let mut tree = Tree::open(self, place, Side::Source)?;
+        (tree.links, tree.keeps_reparse_points) = (links, keeps_reparse_points);
+        Ok(Arc::new(SmbSource::new(tree)))
     }
 
     /// Opens a sink on the share. Missing directories above the root are created with the first entry.

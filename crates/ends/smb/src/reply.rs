@@ -4,6 +4,7 @@ use haul_core::{Error, ErrorKind, Result, Retry, Side};
 use smb2::Frame;
 use smb2::msg::close::CloseResponse;
 use smb2::msg::create::CreateResponse;
+use smb2::msg::ioctl::IoctlResponse;
 use smb2::msg::query_directory::QueryDirectoryResponse;
 use smb2::msg::query_info::QueryInfoResponse;
 use smb2::msg::read::ReadResponse;
@@ -14,7 +15,7 @@ use smb2::types::status::NtStatus;
 const QUOTA_EXCEEDED: NtStatus = NtStatus(0xC000_0044);
 const MEDIA_WRITE_PROTECTED: NtStatus = NtStatus(0xC000_00A2);
 const NOT_SAME_DEVICE: NtStatus = NtStatus(0xC000_00D4);
-const PRIVILEGE_NOT_HELD: NtStatus = NtStatus(0xC000_0061);
+pub(super) const PRIVILEGE_NOT_HELD: NtStatus = NtStatus(0xC000_0061);
 const OBJECT_PATH_SYNTAX_BAD: NtStatus = NtStatus(0xC000_003B);
 const NAME_TOO_LONG: NtStatus = NtStatus(0xC000_0106);
 
@@ -170,6 +171,11 @@ impl Replies {
     /// The answer to a question about the open entry.
     pub(super) fn info(&self, at: usize) -> Result<Vec<u8>, Fault> {
         Ok(self.body::<QueryInfoResponse>(at)?.output_buffer)
+    }
+
+    /// The answer to a control code.
+    pub(super) fn controlled(&self, at: usize) -> Result<Vec<u8>, Fault> {
+        Ok(self.body::<IoctlResponse>(at)?.output_data)
     }
 
     /// The names of a listing; `None` if there are no more.

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use haul_core::filter::RulesAbove;
 use haul_core::source::{ScanVisit, removes_no_targets};
-use haul_core::{
-    Batch, BatchData, Digest, Entry, Links, RelPath, Result, ScanOptions, Sha256, Source, SourceCaps,
-};
+use haul_core::{Batch, BatchData, Digest, Entry, RelPath, Result, ScanOptions, Sha256, Source, SourceCaps};
 use haul_ends::hashed::HashedBytes;
 use haul_ends::server_tree::ServerTree;
 
@@ -18,19 +16,18 @@ use super::{remove, walk};
 /// A tree on a share, to be read.
 pub(super) struct SmbSource {
     tree: Tree,
-    links: Links,
     hashed: HashedBytes,
 }
 
 impl SmbSource {
-    pub(super) fn new(tree: Tree, links: Links) -> Self {
-        Self { tree, links, hashed: HashedBytes::default() }
+    pub(super) fn new(tree: Tree) -> Self {
+        Self { tree, hashed: HashedBytes::default() }
     }
 }
 
 impl Source for SmbSource {
     fn caps(&self) -> SourceCaps {
-        SourceCaps { removes: !self.links.are_followed(), time_unit: TIME_UNIT, ..SourceCaps::default() }
+        SourceCaps { removes: !self.tree.links.are_followed(), time_unit: TIME_UNIT, ..SourceCaps::default() }
     }
 
     fn root(&self) -> Result<Option<Entry>> {
@@ -66,7 +63,7 @@ impl Source for SmbSource {
     }
 
     fn remove_unchanged(&self, entries: &[Entry]) -> Result<Vec<Result<()>>> {
-        if self.links.are_followed() {
+        if self.tree.links.are_followed() {
             return Err(removes_no_targets());
         }
         remove::remove_unchanged(&self.tree, entries)

@@ -34,9 +34,20 @@ pub(super) struct SmbSink {
     /// Files that are to be replaced.
     replaced: Mutex<HashSet<RelPath>>,
     pub(super) large_files: LargeFiles,
+    /// The links that the server makes; `None` until it was tried.
+    pub(super) makes_links: Mutex<Option<MadeLinks>>,
     names: StagedNames,
     /// Staged small files in use.
     active: Mutex<HashSet<String>>,
+}
+
+/// The links and other reparse points that a server makes for this user.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum MadeLinks {
+    None,
+    /// None that are directories, such as Samba.
+    Files,
+    All,
 }
 
 /// The staging name of a small file. It is given up when this is dropped.
@@ -64,6 +75,7 @@ impl SmbSink {
             cleared: ClearedPaths::default(),
             replaced: Mutex::default(),
             large_files: LargeFiles::default(),
+            makes_links: Mutex::default(),
             names: StagedNames::default(),
             active: Mutex::default(),
         }
@@ -114,7 +126,7 @@ impl SmbSink {
 
     /// An error if another program has the file open and lets nobody write to it. Samba renames over it all the same,
     /// and the bytes that the program writes after that would be lost.
-    async fn check_locked(&self, remote: &str) -> Result<(), Fault> {
+    pub(super) async fn check_locked(&self, remote: &str) -> Result<(), Fault> {
         let opened = self
             .tree
             .run(&[ChainStep::open(remote, OpenedKind::File, WRITE | DELETE), ChainStep::close()])
@@ -254,6 +266,7 @@ impl SmbSink {
     async fn make_dir(&self, dir: &RelPath, in_the_way: bool) -> Result<(), Fault> {
         let remote = self.tree.remote(dir)?;
         if in_the_way {
+            self.check_replaceable(dir, &self.tree.stat_at(&remote).await?).await?;
             remove_at(&self.tree, &remote).await?;
         }
         self.directories.forget(dir);

@@ -3,6 +3,7 @@
 use smb2::client::CompoundOp;
 use smb2::msg::close::{CloseRequest, SMB2_CLOSE_FLAG_POSTQUERY_ATTRIB};
 use smb2::msg::create::{CreateDisposition, CreateRequest, ImpersonationLevel, ShareAccess};
+use smb2::msg::ioctl::{IoctlRequest, SMB2_0_IOCTL_IS_FSCTL};
 use smb2::msg::query_directory::{FileInformationClass, QueryDirectoryFlags, QueryDirectoryRequest};
 use smb2::msg::query_info::{InfoType, QueryInfoRequest};
 use smb2::msg::read::{ReadRequest, SMB2_CHANNEL_NONE};
@@ -11,6 +12,8 @@ use smb2::msg::write::{SMB2_WRITEFLAG_WRITE_THROUGH, WriteRequest};
 use smb2::pack::{Pack, WriteCursor};
 use smb2::types::flags::FileAccessMask as Access;
 use smb2::types::{Command, CreditCharge, FileId, OplockLevel, TreeId};
+
+use super::reparse::{MOST, ReparsePoint};
 
 /// To list a directory.
 pub(super) const LIST: u32 = Access::FILE_READ_DATA | Access::FILE_READ_ATTRIBUTES | Access::SYNCHRONIZE;
@@ -56,6 +59,9 @@ const END_OF_FILE: u8 = 20;
 const STREAMS: u8 = 22;
 /// Of file systems, not of files: FileFsFullSizeInformation.
 const SPACE: u8 = 7;
+
+const GET_REPARSE_POINT: u32 = 0x0009_00A8;
+const SET_REPARSE_POINT: u32 = 0x0009_00A4;
 
 /// The kind of entry that a chain opens.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -180,9 +186,9 @@ impl<'a> ChainStep<'a> {
         Self::create(path, kind, access, CreateDisposition::FileCreate)
     }
 
-    /// Opens a file, or creates it.
-    pub(super) fn open_or_make(path: &str, access: u32) -> Self {
-        Self::create(path, OpenedKind::File, access, CreateDisposition::FileOpenIf)
+    /// Opens an entry, or creates it.
+    pub(super) fn open_or_make(path: &str, kind: OpenedKind, access: u32) -> Self {
+        Self::create(path, kind, access, CreateDisposition::FileOpenIf)
     }
 
     /// Creates a file, or empties it.
@@ -261,6 +267,28 @@ impl<'a> ChainStep<'a> {
     /// Asks for the size and the free space of the file system.
     pub(super) fn space() -> Self {
         Self::query(InfoType::Filesystem, SPACE, 0)
+    }
+
+    /// Asks for the data of the open reparse point.
+    pub(super) fn reparse_point() -> Self {
+        Self::control(GET_REPARSE_POINT, MOST as u32, Vec::new())
+    }
+
+    /// Makes the open entry, which is new, a reparse point.
+    pub(super) fn set_reparse_point(point: &ReparsePoint) -> Self {
+        Self::control(SET_REPARSE_POINT, 0, point.bytes().to_vec())
+    }
+
+    fn control(code: u32, most: u32, input: Vec<u8>) -> Self {
+        let request = IoctlRequest {
+            ctl_code: code,
+            file_id: FileId::SENTINEL,
+            max_input_response: 0,
+            max_output_response: most,
+            flags: SMB2_0_IOCTL_IS_FSCTL,
+            input_data: input,
+        };
+        Self::new(Command::Ioctl, request)
     }
 
     fn query(info_type: InfoType, class: u8, parts: u32) -> Self {

@@ -7,7 +7,7 @@ use haul_core::{Entry, ErrorKind, RelPath, Result};
 use haul_ends::server_tree::ServerTree;
 use serde_bytes::ByteBuf;
 
-use super::entries::STREAM;
+use super::entries::{STREAM, is_link};
 use super::remove::remove_at;
 use super::reply::Fault;
 use super::state::SmbSink;
@@ -68,7 +68,7 @@ impl SmbSink {
     /// The streams that an entry is to have; `None` if the user does not ask for them.
     fn wanted_streams<'a>(&self, entry: &'a Entry) -> Option<BTreeMap<&'a str, &'a [u8]>> {
         let preserve = &self.options.preserve;
-        if !self.tree.smb.server.login.options.streams || !preserve.has_xattr(STREAM) {
+        if !self.tree.smb.server.login.options.streams || !preserve.has_xattr(STREAM) || is_link(entry) {
             return None;
         }
         let mut wanted = BTreeMap::new();

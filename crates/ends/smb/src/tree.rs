@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use haul_core::{Error, ErrorKind, Place, PlaceRoot, RelPath, Result, Side};
+use haul_core::{Error, ErrorKind, Links, Place, PlaceRoot, RelPath, Result, Side};
 use haul_ends::folded_names::folded;
 
 use super::attrs::Attrs;
@@ -31,6 +31,10 @@ pub(super) struct ShareEntry {
 pub(super) struct Tree {
     pub(super) smb: Arc<Smb>,
     pub(super) side: Side,
+    /// How symbolic links are treated.
+    pub(super) links: Links,
+    /// Whether reparse points are told that only a share can hold.
+    pub(super) keeps_reparse_points: bool,
     /// The names from the top of the share to the root.
     root: Vec<Vec<u8>>,
 }
@@ -38,7 +42,9 @@ pub(super) struct Tree {
 impl Tree {
     pub(super) fn open(smb: &Arc<Smb>, place: &Place, side: Side) -> Result<Self> {
         let names = place.path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
-        let mut tree = Self { smb: Arc::clone(smb), side, root: names.map(<[u8]>::to_vec).collect() };
+        let root = names.map(<[u8]>::to_vec).collect();
+        let smb = Arc::clone(smb);
+        let mut tree = Self { smb, side, links: Links::Kept, keeps_reparse_points: false, root };
         if tree.root.iter().any(|name| name == b"..") {
             let error = Error::new(ErrorKind::Usage, side, "read the location", "it has a component `..`");
             return Err(error.on(&place.path));
@@ -48,7 +54,7 @@ impl Tree {
             PlaceRoot::Inside(name) => tree.root.push(name.clone()),
             PlaceRoot::InsideIfDir(name) => {
                 let root = RelPath::root();
-                match smb.one(async { Ok(tree.stat(&root).await) })? {
+                match tree.smb.one(async { Ok(tree.stat(&root).await) })? {
                     Ok(there) if there.is_dir() => tree.root.push(name.clone()),
                     Ok(_) => {}
                     Err(fault) if fault.is_missing() => {}
@@ -61,7 +67,8 @@ impl Tree {
 
     /// The whole share.
     pub(super) fn top(&self) -> Self {
-        Self { smb: Arc::clone(&self.smb), side: self.side, root: Vec::new() }
+        let (smb, keeps_reparse_points) = (Arc::clone(&self.smb), self.keeps_reparse_points);
+        Self { smb, side: self.side, links: self.links, keeps_reparse_points, root: Vec::new() }
     }
 
     /// The path of the root from the top of the share.

@@ -76,6 +76,7 @@ fn take(
     batch: &mut ScanBatch,
 ) -> Result<()> {
     let (parent, mut entries) = (&directory.path, Vec::with_capacity(names.len()));
+    let mut points = Vec::new();
     for named in names {
         let name = walk.tree.name_from(&named.name);
         if is_staging_name(&name) {
@@ -94,7 +95,14 @@ fn take(
                 continue;
             }
         };
-        match entry(walk.tree, &path, &named.attrs) {
+        if named.attrs.is_reparse_point() {
+            points.push((path, named.attrs));
+        } else {
+            entries.push(entry(walk.tree, &path, &named.attrs));
+        }
+    }
+    for (path, entry) in walk.tree.reparse_entries(points)? {
+        match entry {
             Ok(entry) => entries.push(entry),
             Err(error) => walk.failed(directory, path, error, batch),
         }

@@ -12,12 +12,12 @@ use haul_smb::{Limits, ShareCredentials, ShareLogin, ShareOptions, Smb};
 use haul_testkit::conformance::{
     Keeps, OnDisk, OpenSink, SourceOpener, Subject, TestedEnd, ThroughEnds, World,
 };
-use haul_testkit::smbd::{NEEDS, PASSWORD, SHARE, USER};
+use haul_testkit::smbd::{NEEDS, PASSWORD, REPARSE_SMBD, SHARE, USER};
 use haul_testkit::{Need, Smbd, SmbdOptions};
 
 /// A server whose share is the directory of all temporary files. It ends with the test.
-fn start() -> Arc<Smbd> {
-    Arc::new(Smbd::start(&std::env::temp_dir(), &SmbdOptions::default()))
+fn start(program: Option<&'static str>) -> Arc<Smbd> {
+    Arc::new(Smbd::start(&std::env::temp_dir(), &SmbdOptions { program, ..SmbdOptions::default() }))
 }
 
 fn connect(server: &Smbd, map_names: bool) -> Arc<Smb> {
@@ -58,14 +58,14 @@ fn ends(session: &Arc<Smb>, world: &OnDisk) -> (SourceOpener, OpenSink) {
     let (reader, from) = (Arc::clone(session), place.clone());
     let writer = Arc::clone(session);
     (
-        Box::new(move || reader.open_source(&from, Links::Kept).unwrap()),
+        Box::new(move || reader.open_source(&from, Links::Kept, false).unwrap()),
         Box::new(move |options| writer.open_sink(&place, options).unwrap()),
     )
 }
 
 /// The files are put and looked at on the disk of the server.
 fn on_disk() -> TestedEnd {
-    let server = start();
+    let server = start(None);
     TestedEnd::new("smb", keeps(), move || {
         let (session, world) = (connect(&server, false), OnDisk::new());
         let (source, sink) = ends(&session, &world);
@@ -75,22 +75,31 @@ fn on_disk() -> TestedEnd {
 
 /// The files are put and looked at through the share, as the disk has other names.
 fn mapped() -> TestedEnd {
-    let server = start();
-    TestedEnd::new("smb with mapped names", keeps(), move || {
-        let (session, disk) = (connect(&server, true), OnDisk::new());
+    through_the_share("smb with mapped names", keeps(), start(None), true)
+}
+
+/// The same with a server that has links which its disk does not have.
+fn linked() -> TestedEnd {
+    let keeps = Keeps { symlinks: true, symlink_times: true, ..keeps() };
+    through_the_share("smb with links", keeps, start(Some(REPARSE_SMBD)), false)
+}
+
+fn through_the_share(name: &'static str, keeps: Keeps, server: Arc<Smbd>, map_names: bool) -> TestedEnd {
+    TestedEnd::new(name, keeps, move || {
+        let (session, disk) = (connect(&server, map_names), OnDisk::new());
         let (source, sink) = ends(&session, &disk);
         let (reader, writer) = ends(&session, &disk);
-        let world = Mapped { ends: ThroughEnds { source: reader, sink: writer }, _disk: disk };
+        let world = ThroughShare { ends: ThroughEnds { source: reader, sink: writer }, _disk: disk };
         Subject { world: Box::new(world), source, sink }
     })
 }
 
-struct Mapped {
+struct ThroughShare {
     ends: ThroughEnds,
     _disk: OnDisk,
 }
 
-impl World for Mapped {
+impl World for ThroughShare {
     fn put(&self, entry: &Entry, content: &[u8]) {
         self.ends.put(entry, content);
     }
@@ -114,9 +123,14 @@ impl World for Mapped {
 
 const NO_PLACE: &str = "SMB has no place for such characters, unless they are mapped";
 const NO_TEXT: &str = "SMB has only names that are text";
+const ABSOLUTE: &str = "SMB has only links that are relative";
 
 fn is_skipped() -> bool {
-    let missing = NEEDS.into_iter().find_map(Need::missing);
+    lacks(&NEEDS)
+}
+
+fn lacks(needs: &[Need]) -> bool {
+    let missing = needs.iter().copied().find_map(Need::missing);
     if let Some(why) = &missing {
         assert!(std::env::var_os("E2E_NO_SKIPS").is_none_or(|value| value != "1"), "{why}");
         eprintln!("skipped: {why}");
@@ -163,5 +177,31 @@ fn source_with_mapped_names() {
 fn sink_with_mapped_names() {
     if !is_skipped() {
         mapped().except(&[("invalid_utf8_is_written", NO_TEXT)]).check_sink();
+    }
+}
+
+/// The names that no disk has, and links that are absolute.
+const UNLIKE_A_DISK: [(&str, &str); 8] = [
+    ("a_scan_reports_odd_names", NO_PLACE),
+    ("a_scan_reports_invalid_utf8", NO_TEXT),
+    ("odd_names_are_read", NO_PLACE),
+    ("odd_names_are_written", NO_PLACE),
+    ("invalid_utf8_is_written", NO_TEXT),
+    ("odd_names_are_removed", NO_PLACE),
+    ("a_scan_reports_symlinks_and_does_not_follow_them", ABSOLUTE),
+    ("a_symlink_is_made", ABSOLUTE),
+];
+
+#[test]
+fn source_with_links() {
+    if !is_skipped() && !lacks(&[Need::Program(REPARSE_SMBD)]) {
+        linked().except(&UNLIKE_A_DISK).check_source();
+    }
+}
+
+#[test]
+fn sink_with_links() {
+    if !is_skipped() && !lacks(&[Need::Program(REPARSE_SMBD)]) {
+        linked().except(&UNLIKE_A_DISK).check_sink();
     }
 }
