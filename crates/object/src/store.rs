@@ -234,6 +234,11 @@ impl<'a> RequestProgress<'a> {
         Self { begun: Instant::now(), moved: AtomicU64::new(0), cancel, unwanted, stall, silent: None }
     }
 
+    /// Microseconds since it began.
+    pub(crate) fn age_micros(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
     /// Calls `tell` again and again while the request is silent.
     pub(crate) fn telling(self, tell: &'a (dyn Fn() + Sync)) -> Self {
         Self { silent: Some(tell), ..self }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_core::digest::SliceHasher;
 use haul_core::{
-    Batch, BatchData, Buffer, Digest, Entry, Error, ErrorKind, Extent, FileTree, RelPath, Result, SLICE_LEN,
-    Sha256, Slice, SliceData,
+    Batch, BatchData, Buffer, ChainingValue, Digest, Entry, Error, ErrorKind, Extent, FileTree, RelPath,
+    Result, SLICE_LEN, Sha256, Slice, SliceData,
 };
 use haul_streams::get::Check;
 use haul_streams::sidecar;
@@ -74,11 +74,8 @@ fn is_lost(error: &Error) -> bool {
 
 fn slice(source: &SourceState, entry: &Arc<Entry>, slice: Slice, space: &mut [u8]) -> Result<SliceData> {
     let object = current(source, entry)?;
-    fill(source, &object, entry, slice, space)?;
+    let value = fill(source, &object, entry, slice, space)?;
     source.prefetch.was_read(entry.len);
-    let mut hasher = SliceHasher::new(entry.len, slice.start());
-    hasher.update(space);
-    let value = hasher.finish();
     if entry.len <= SLICE_LEN {
         check_small(source, &object, entry, space, value)?;
     } else {
@@ -87,20 +84,24 @@ fn slice(source: &SourceState, entry: &Arc<Entry>, slice: Slice, space: &mut [u8
     Ok(SliceData { extents: extents(space, entry.is_sparse()), value })
 }
 
-/// Fills `space` with the bytes of a slice, prefetched or requested now.
+/// Fills `space` with the bytes of a slice, prefetched or requested now. Returns their hash: they are hashed while they
+/// arrive, in the cache of the CPU.
 fn fill(
     source: &SourceState,
     object: &CachedObject,
     entry: &Entry,
     slice: Slice,
     space: &mut [u8],
-) -> Result<()> {
+) -> Result<ChainingValue> {
     let (mut at, mut fits) = (0, true);
+    let new_hasher = || SliceHasher::new(entry.len, slice.start());
+    let mut hasher = new_hasher();
     let mut take = |bytes: Option<&[u8]>| match bytes {
-        None => at = 0,
+        None => (at, hasher) = (0, new_hasher()),
         Some(bytes) => match space.get_mut(at..at + bytes.len()) {
             Some(space) => {
                 space.copy_from_slice(bytes);
+                hasher.update(bytes);
                 at += bytes.len();
             }
             None => fits = false,
@@ -133,7 +134,7 @@ fn fill(
     if !is_prefetched {
         source.came.fetch_add(at as u64, Ordering::Relaxed);
     }
-    Ok(())
+    Ok(hasher.finish())
 }
 
 /// Checks a whole small file against its recorded digest, or else against the checksum that the store keeps.
@@ -142,7 +143,7 @@ fn check_small(
     object: &CachedObject,
     entry: &Entry,
     bytes: &[u8],
-    value: haul_core::ChainingValue,
+    value: ChainingValue,
 ) -> Result<()> {
     match object.digest {
         Some(digest) if digest.0 != value.0 => Err(differs(source, entry, &Digest(value.0), &digest)),
@@ -182,7 +183,7 @@ fn check_large(
     cached: &CachedObject,
     entry: &Entry,
     slice: Slice,
-    value: haul_core::ChainingValue,
+    value: ChainingValue,
 ) -> Result<()> {
     let checked = {
         let mut large_files = source.large_files.lock();

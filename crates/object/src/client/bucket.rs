@@ -2,7 +2,7 @@
 
 use haul_core::sync::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use haul_core::location::{ObjectKind, ObjectPlace};
@@ -26,6 +26,12 @@ const AT_ONCE: usize = 24;
 
 /// Slices, or batches of small objects, that are worth reading at a time.
 const READERS: usize = 10;
+
+/// The same from a store that answers within [`NEAR`]: more of them only push each other out of the cache of the CPU.
+const READERS_NEAR: usize = 4;
+
+/// A store is near if its quickest answer took less.
+const NEAR: Duration = Duration::from_millis(3);
 
 /// The most requests with little or no content in flight.
 pub const MANY_AT_ONCE: usize = 256;
@@ -55,6 +61,8 @@ pub struct Client {
     notify: Note,
     /// The last success of any request.
     last_success: Mutex<Option<Instant>>,
+    /// The microseconds of the quickest answer.
+    quickest: AtomicU64,
     /// The store supports MD5 only, not the checksum of its provider.
     pub(super) md5: AtomicBool,
     /// The refusal of the credentials was reported.
@@ -101,6 +109,7 @@ pub fn open(
         cancel,
         notify,
         last_success: Mutex::new(None),
+        quickest: AtomicU64::new(u64::MAX),
         md5: AtomicBool::new(false),
         refusal_reported: AtomicBool::new(false),
         warning_reported: AtomicBool::new(false),
@@ -125,7 +134,8 @@ impl Client {
     /// The number of slices, or batches of small objects, that are worth reading at a time.
     #[must_use]
     pub fn readers(&self) -> u32 {
-        at_once(self.streams, READERS) as u32
+        let is_near = u128::from(self.quickest.load(Ordering::Relaxed)) < NEAR.as_micros();
+        at_once(self.streams, if is_near { READERS_NEAR } else { READERS }) as u32
     }
 
     /// The most requests with content in flight.
@@ -236,6 +246,7 @@ impl Client {
             }
             let fault = match answer {
                 Ok(answer) => {
+                    self.quickest.fetch_min(at.age_micros(), Ordering::Relaxed);
                     self.note_success();
                     return Ok(answer);
                 }
