@@ -239,7 +239,7 @@ impl Ends {
         options: &SinkOptions,
     ) -> Result<Arc<dyn Sink>> {
         if let Location::Smb { server, .. } = at {
-            return self.share(server)?.open_sink(place, options);
+            return self.share(server)?.open_sink(place, options, self.keeps_reparse_points);
         }
         match self.remote(at)? {
             None => {

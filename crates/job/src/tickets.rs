@@ -27,6 +27,9 @@ const CACHE: &str = "KRB5CCNAME";
 const MOST: u64 = 256 * 1024;
 /// A ticket that ends earlier is replaced.
 const LASTS: Duration = Duration::from_secs(60);
+/// How long to wait before `kvno` is asked again. It gives a ticket of the user's cache up to its last second, and the
+/// server may call it ended in that second.
+const LAST_SECOND: Duration = Duration::from_secs(1);
 const MISSING: &str = "install krb5-user (Debian) or krb5-workstation (Fedora), or give a password with \
                        --smb-credentials";
 /// The way out if the server has nothing to do with the realm.
@@ -101,13 +104,16 @@ pub(crate) fn of_user(
 impl Tickets for CachedTickets {
     fn ticket(&self) -> Result<Arc<KerberosTicket>> {
         let mut last = self.last.lock();
-        let ended = self.ended.lock().clone();
-        let is_usable =
-            |ticket: &&Arc<KerberosTicket>| ticket.lasts(LASTS) && ended.as_ref() != Some(*ticket);
+        let is_usable = |ticket: &&Arc<KerberosTicket>| ticket.lasts(LASTS) && self.not_ended(ticket).is_ok();
         if let Some(ticket) = last.as_ref().filter(is_usable) {
             return Ok(Arc::clone(ticket));
         }
-        let ticket = self.get(&AtomicBool::new(false))?;
+        let mut ticket = self.get(&AtomicBool::new(false))?;
+        if self.not_ended(&ticket).is_err() {
+            std::thread::sleep(LAST_SECOND);
+            ticket = self.get(&AtomicBool::new(false))?;
+        }
+        self.not_ended(&ticket)?;
         *last = Some(Arc::clone(&ticket));
         Ok(ticket)
     }
@@ -140,6 +146,30 @@ impl CachedTickets {
         Ok(Arc::new(KerberosTicket::of_cache(&cache).map_err(|cause| failed(cause).with_hint(MOUNT))?))
     }
 
+    /// Refuses the ticket that the server has called ended. The ticket cache of the user may give it again, and the server
+    /// would end each session with it at once.
+    fn not_ended(&self, ticket: &Arc<KerberosTicket>) -> Result<()> {
+        if self.ended.lock().as_ref() != Some(ticket) {
+            return Ok(());
+        }
+        let cause = format!(
+            "the server says that the Kerberos ticket of {} has ended, and the ticket cache has no other one",
+            self.user()
+        );
+        Err(self.refused(&cause).with_hint(self.kinit()))
+    }
+
+    /// The user of the tickets, to be shown.
+    fn user(&self) -> String {
+        let Principal { name, realm } = &self.principal;
+        format!("{name}@{realm}").clean()
+    }
+
+    /// The way out if the user has no valid ticket.
+    fn kinit(&self) -> String {
+        format!("run `kinit {}` and run haul again, {PASSWORD}", self.user())
+    }
+
     fn refused(&self, cause: &str) -> Error {
         Error::new(ErrorKind::Unreachable, Side::Wire, "log in to", cause).on(self.server.to_string())
     }
@@ -161,9 +191,7 @@ impl CachedTickets {
 
     /// The error for a message of `kvno`.
     fn meaning(&self, said: &str) -> Error {
-        let Principal { name, realm } = &self.principal;
-        let (user, realm) = (format!("{name}@{realm}").clean(), realm.clone().clean());
-        let kinit = format!("run `kinit {user}` and run haul again, {PASSWORD}");
+        let (user, realm, kinit) = (self.user(), self.principal.realm.clone().clean(), self.kinit());
         let (cause, hint) = if said.contains("Clock skew too great") {
             let cause = "the clock here differs from the one of the KDC by more than 5 minutes";
             (cause.to_owned(), "set it, such as with chrony, and run haul again".to_owned())
@@ -184,6 +212,8 @@ impl CachedTickets {
 
 #[cfg(test)]
 mod tests {
+    use haul_core::Retry;
+
     use super::*;
 
     fn principal() -> Principal {
@@ -202,8 +232,7 @@ mod tests {
         assert_eq!(Principal::of_klist("Default principal: nobody\n"), None);
     }
 
-    #[test]
-    fn what_kvno_says_becomes_a_cause_and_a_way_out() {
+    fn tickets() -> CachedTickets {
         let server = SmbServer {
             domain: None,
             user: None,
@@ -212,7 +241,43 @@ mod tests {
             share: "disk".to_owned(),
         };
         let (last, ended) = (Mutex::default(), Mutex::default());
-        let tickets = CachedTickets { server, principal: principal(), timeout: Duration::ZERO, last, ended };
+        CachedTickets { server, principal: principal(), timeout: Duration::ZERO, last, ended }
+    }
+
+    /// A ticket with this content, as the cache of `kvno` has it.
+    fn ticket(content: &[u8]) -> Arc<KerberosTicket> {
+        let counted = |bytes: &[u8]| [&(bytes.len() as u32).to_be_bytes(), bytes].concat();
+        let name = |parts: &[&[u8]]| {
+            let head = [1_u32.to_be_bytes(), (parts.len() as u32).to_be_bytes()].concat();
+            let parts: Vec<u8> = parts.iter().flat_map(|part| counted(part)).collect();
+            [head, counted(b"WORK.EXAMPLE"), parts].concat()
+        };
+        let (me, service) = (name(&[b"Me"]), name(&[b"cifs", b"nas.work.example"]));
+        let key = [&18_u16.to_be_bytes()[..], &counted(&[1; 32])].concat();
+        // Four times; two flags; no addresses and no data for the server.
+        let facts = [&[0xff; 16][..], &[0; 5], &[0; 8]].concat();
+        let cache =
+            [&[5, 4, 0, 0][..], &me, &me, &service, &key, &facts, &counted(content), &counted(b"")].concat();
+        Arc::new(KerberosTicket::of_cache(&cache).unwrap())
+    }
+
+    #[test]
+    fn a_ticket_that_the_server_has_called_ended_is_refused() {
+        let (tickets, ended) = (tickets(), ticket(b"one"));
+        *tickets.last.lock() = Some(Arc::clone(&ended));
+        assert_eq!(tickets.ticket().unwrap(), ended);
+        tickets.ended(&ended);
+        // The cache gives the same one again.
+        let error = tickets.not_ended(&ticket(b"one")).unwrap_err();
+        assert_eq!((error.kind(), error.retry()), (ErrorKind::Unreachable, Retry::Never));
+        assert!(error.cause().contains("the Kerberos ticket of Me@WORK.EXAMPLE has ended"), "{error}");
+        assert!(error.hint().unwrap().contains("run `kinit Me@WORK.EXAMPLE` and run haul again"), "{error}");
+        assert!(tickets.not_ended(&ticket(b"other")).is_ok());
+    }
+
+    #[test]
+    fn what_kvno_says_becomes_a_cause_and_a_way_out() {
+        let tickets = tickets();
         let for_nas = "while getting credentials for cifs/nas.work.example@";
         for (said, cause, hint) in [
             ("Clock skew too great", "the one of the KDC by more than 5 minutes", "chrony"),

@@ -20,6 +20,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         links_go_from_a_disk_to_a_share_and_back,
         links_on_a_share_are_replaced_and_removed_and_replace_others,
         reparse_points_go_from_share_to_share_and_are_named_elsewhere,
+        safe_links_keeps_only_links_into_the_tree,
         a_reparse_point_that_is_no_link_is_not_replaced,
         a_server_that_makes_no_links_is_told_once,
     ]
@@ -259,6 +260,34 @@ fn reparse_points_go_from_share_to_share_and_are_named_elsewhere() {
     make_point(&shares, "src/dedup", &point(0x8000_0013, b"chunks"));
     let run = shares.haul("copy").arg(&from).arg(&to).finish().expect_code(1);
     assert!(run.said().contains("IO_REPARSE_TAG_DEDUP: its content is elsewhere on the server"), "{run}");
+
+    // A device of NFS, with its numbers.
+    let null = [&b"CHR\0\0\0\0\0"[..], &[1, 0, 0, 0, 3, 0, 0, 0]].concat();
+    make_point(&shares, "src/null", &point(0x8000_0014, &null));
+    let run = shares.haul("copy").arg(&from).arg(&to).finish().expect_code(1);
+    assert!(run.said().contains("IO_REPARSE_TAG_NFS: haul copies no devices from a share"), "{run}");
+    assert!(!shares.disk("dst/null").exists());
+}
+
+fn safe_links_keeps_only_links_into_the_tree() {
+    let shares = with_points();
+    make_point(&shares, "src/drive", &point(0xA000_000C, &names("C:\\x", "C:\\x", Some(0))));
+    make_point(&shares, "src/slash", &point(0xA000_000C, &names("/etc/passwd", "/etc/passwd", Some(1))));
+    make_point(&shares, "src/above", &point(0xA000_000C, &names("..\\x", "..\\x", Some(1))));
+    let (from, to) = (shares.server.at("src/"), shares.server.at("dst/"));
+    let run = shares.haul("copy").arg("--safe-links").arg(&from).arg(&to).finish().expect_success();
+    assert!(run.err().contains("links that point outside of the tree"), "{run}");
+    for name in WHOLE[1..].iter().chain(&["drive", "slash", "above"]) {
+        assert!(!shares.disk(&format!("dst/{name}")).exists(), "{name}");
+    }
+    assert_eq!(target(&shares, "dst/relative"), "file");
+
+    let elsewhere = shares.scene.join("elsewhere");
+    let run = shares.haul("copy").arg(&from).arg(slash(&elsewhere)).finish().expect_code(1);
+    assert!(run.said().contains("it is a symbolic link whose target has the character /"), "{run}");
+    for name in ["drive", "slash"] {
+        assert!(fs::symlink_metadata(elsewhere.join(name)).is_err(), "{name}");
+    }
 }
 
 /// The same for one that is there.

@@ -163,7 +163,7 @@ impl Existing for SmbEntry<'_> {
     fn kind(&self) -> Option<ExistingKind> {
         match (self.attrs.is_dir(), self.attrs.is_reparse_point()) {
             (true, _) => Some(ExistingKind::Dir),
-            // Or another reparse point, which differs from each link.
+            // The sink compares the points themselves: one that is no symbolic link is never equal to a symbolic link.
             (false, true) => Some(ExistingKind::Symlink),
             (false, false) => Some(ExistingKind::File),
         }

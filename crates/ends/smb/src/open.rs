@@ -27,11 +27,20 @@ impl Smb {
         Ok(Arc::new(SmbSource::new(tree)))
     }
 
-    /// Opens a sink on the share. Missing directories above the root are created with the first entry.
+    /// Opens a sink on the share. Missing directories above the root are created with the first entry. With
+    /// `keeps_reparse_points`, the source is a share too: the sink makes the entries that nothing else can hold. Any other
+    /// source may make up such entries, and the sink ignores the attributes that tell of them.
     ///
     /// # Errors
     /// If the path cannot be resolved.
-    pub fn open_sink(self: &Arc<Self>, place: &Place, options: &SinkOptions) -> Result<Arc<dyn Sink>> {
-        Ok(Arc::new(SmbSink::new(Tree::open(self, place, Side::Destination)?, options.clone())))
+    pub fn open_sink(
+        self: &Arc<Self>,
+        place: &Place,
+        options: &SinkOptions,
+        keeps_reparse_points: bool,
+    ) -> Result<Arc<dyn Sink>> {
+        let mut tree = Tree::open(self, place, Side::Destination)?;
+        tree.keeps_reparse_points = keeps_reparse_points;
+        Ok(Arc::new(SmbSink::new(tree, options.clone())))
     }
 }

@@ -8,6 +8,8 @@ const JUNCTION: u32 = 0xA000_0003;
 const NFS: u32 = 0x8000_0014;
 const AF_UNIX: u32 = 0x8000_0023;
 const LX_FIFO: u32 = 0x8000_0024;
+const LX_CHR: u32 = 0x8000_0025;
+const LX_BLK: u32 = 0x8000_0026;
 /// The names of tags after IO_REPARSE_TAG_.
 const NAMES: [(u32, &str); 13] = [
     (SYMLINK, "SYMLINK"),
@@ -21,9 +23,12 @@ const NAMES: [(u32, &str); 13] = [
     (0x8000_001B, "APPEXECLINK"),
     (AF_UNIX, "AF_UNIX"),
     (LX_FIFO, "LX_FIFO"),
-    (0x8000_0025, "LX_CHR"),
-    (0x8000_0026, "LX_BLK"),
+    (LX_CHR, "LX_CHR"),
+    (LX_BLK, "LX_BLK"),
 ];
+/// The first data of those with the tag NFS: the type of a pipe, socket or link, and of a device.
+const NFS_WHOLE: [&[u8; 8]; 3] = [b"FIFO\0\0\0\0", b"SOCK\0\0\0\0", b"LNK\x01\0\0\0\0"];
+const NFS_DEVICES: [&[u8; 8]; 2] = [b"CHR\0\0\0\0\0", b"BLK\0\0\0\0\0"];
 /// The bit of a tag that stands for another entry.
 const SURROGATE: u32 = 0x2000_0000;
 /// The bit of a tag that Microsoft has given. Other tags have a GUID after the head.
@@ -85,9 +90,24 @@ impl ReparsePoint {
         self.tag() == SYMLINK
     }
 
-    /// Whether its data are all that it means. Those of others name content that the server keeps elsewhere.
+    /// Whether haul may keep it: its data are all that it means, and it is no device. Those of others name content that
+    /// the server keeps elsewhere.
     pub(super) fn is_whole(&self) -> bool {
-        self.tag() & SURROGATE != 0 || matches!(self.tag(), NFS | AF_UNIX | LX_FIFO)
+        match self.tag() {
+            NFS => self.has_nfs_type(&NFS_WHOLE),
+            AF_UNIX | LX_FIFO => true,
+            tag => tag & SURROGATE != 0,
+        }
+    }
+
+    /// Whether it is a character or block device.
+    pub(super) fn is_device(&self) -> bool {
+        matches!(self.tag(), LX_CHR | LX_BLK) || self.tag() == NFS && self.has_nfs_type(&NFS_DEVICES)
+    }
+
+    fn has_nfs_type(&self, types: &[&[u8; 8]]) -> bool {
+        let data = self.0.get(HEAD..).and_then(<[u8]>::first_chunk);
+        data.is_some_and(|data| types.contains(&data))
     }
 
     /// The target of a symbolic link, relative to its directory and with `\` between the names. `None` for any other
@@ -96,8 +116,15 @@ impl ReparsePoint {
         if !self.is_link() || u32_at(&self.0, JUNCTION_HEAD)? & RELATIVE == 0 {
             return None;
         }
-        // From the root of a volume of the server.
-        self.name().filter(|target| !target.starts_with('\\'))
+        // One that begins with `\` is from the root of a volume of the server. Windows finds no name with `/`, and other
+        // systems would take it for a separator, or for their own root.
+        self.name().filter(|target| !target.starts_with('\\') && !target.contains('/'))
+    }
+
+    /// A target that stands for a reparse point without a relative one. It is absolute on every system.
+    pub(super) fn absolute_target(&self) -> String {
+        let name = self.name().unwrap_or_else(|| self.describe()).replace('\\', "/");
+        if name.starts_with('/') { name } else { format!("/{name}") }
     }
 
     /// The name that a link or junction leads to, as the server has it.
@@ -122,6 +149,9 @@ impl ReparsePoint {
         match self.tag() {
             SYMLINK if self.name().is_none() => "it is a symbolic link whose target is no text".to_owned(),
             SYMLINK if self.relative_target().is_some() => "it is a symbolic link".to_owned(),
+            SYMLINK if self.name().is_some_and(|name| name.contains('/')) => {
+                "it is a symbolic link whose target has the character /".to_owned()
+            }
             SYMLINK => "it is a symbolic link to an absolute path of Windows".to_owned(),
             JUNCTION => "it is a junction".to_owned(),
             tag => match NAMES.iter().find(|(known, _)| *known == tag) {
@@ -183,6 +213,9 @@ mod tests {
         for (bytes, said) in [
             (point(SYMLINK, &link("\\??\\C:\\x", Some(0))), "to an absolute path of Windows"),
             (point(SYMLINK, &link("\\x", Some(RELATIVE))), "to an absolute path of Windows"),
+            (point(SYMLINK, &link("C:\\x", Some(0))), "to an absolute path of Windows"),
+            (point(SYMLINK, &link("/etc/passwd", Some(RELATIVE))), "has the character /"),
+            (point(SYMLINK, &link("..\\a/b", Some(RELATIVE))), "has the character /"),
             (point(SYMLINK, &link("", Some(RELATIVE))), "no text"),
             (point(SYMLINK, &link("a\0b", Some(RELATIVE))), "no text"),
             (point(JUNCTION, &link("\\??\\C:\\x", None)), "a junction"),
@@ -192,14 +225,33 @@ mod tests {
             let read = ReparsePoint::parse(&bytes).unwrap();
             assert_eq!(read.relative_target(), None, "{said}");
             assert!(read.describe().contains(said), "{}", read.describe());
+            assert!(read.absolute_target().starts_with('/'), "{}", read.absolute_target());
         }
     }
 
     #[test]
     fn those_whose_content_is_elsewhere_are_not_whole() {
         let of = |tag: u32| ReparsePoint::parse(&point(tag, b"data")).unwrap().is_whole();
-        assert!(of(SYMLINK) && of(JUNCTION) && of(0xA000_001D) && of(NFS) && of(AF_UNIX) && of(LX_FIFO));
-        assert!(!of(0x8000_0013) && !of(0x9000_001A) && !of(0x8000_0025));
+        assert!(of(SYMLINK) && of(JUNCTION) && of(0xA000_001D) && of(AF_UNIX) && of(LX_FIFO));
+        assert!(!of(0x8000_0013) && !of(0x9000_001A));
+    }
+
+    #[test]
+    fn devices_are_not_whole() {
+        let of = |tag: u32, data: &[u8]| {
+            let read = ReparsePoint::parse(&point(tag, data)).unwrap();
+            (read.is_whole(), read.is_device())
+        };
+        // The types as MS-FSCC 2.1.2.6 has them, and the numbers of a device.
+        let nfs = |kind: u64| of(NFS, &[&kind.to_le_bytes()[..], &[1, 0, 0, 0, 3, 0, 0, 0]].concat());
+        for whole in [0x014B_4E4C, 0x4F46_4946, 0x4B43_4F53] {
+            assert_eq!(nfs(whole), (true, false), "{whole:#x}");
+        }
+        for device in [0x0052_4843, 0x004B_4C42] {
+            assert_eq!(nfs(device), (false, true), "{device:#x}");
+        }
+        assert_eq!((nfs(7), of(NFS, b"FIFO")), ((false, false), (false, false)));
+        assert_eq!((of(LX_CHR, b""), of(LX_BLK, b"")), ((false, true), (false, true)));
     }
 
     #[test]

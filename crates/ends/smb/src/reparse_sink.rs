@@ -1,12 +1,15 @@
 //! Makes symbolic links on the share, and the reparse points of another share.
 
 use haul_core::policy::Verdict;
-use haul_core::{Answer, Changes, Entry, EntryKind, Error, ErrorKind, RelPath, Result, SkipReason};
+use haul_core::{
+    Answer, Changes, Compare, Entry, EntryKind, Error, ErrorKind, Preserve, RelPath, Result, SkipReason,
+};
 use haul_ends::offers::PendingOffer;
 use smb2::types::status::NtStatus;
 
 use super::attrs::Attrs;
 use super::entries::{REPARSE, is_link};
+use super::login::ShareOptions;
 use super::meta::Wish;
 use super::names::to_wire;
 use super::remove::remove_at;
@@ -38,12 +41,32 @@ struct WantedPoint {
 }
 
 impl WantedPoint {
+    /// The reparse point that an entry is to be; `None` if a share cannot hold it. The attribute of a reparse point counts
+    /// only from another share (`from_share`): the target, by which the entry was admitted, may be a lie beside it.
+    fn of(entry: &Entry, from_share: bool, preserve: &Preserve, share: &ShareOptions) -> Option<Self> {
+        let EntryKind::Symlink(target) = &entry.kind else { return None };
+        let kept = entry.xattrs.iter().find(|(name, _)| from_share && name[..] == *REPARSE);
+        if let Some((_, value)) = kept {
+            let (point, is_dir) = of_kept(value)?;
+            let before = Wish::before_link(preserve, share, entry);
+            return Some(Self { point, is_dir: Some(is_dir), before });
+        }
+        let (target, _) = wire_target(target, share.map_names)?;
+        Some(Self { point: ReparsePoint::link_to(&target)?, is_dir: None, before: Wish::default() })
+    }
+
+    /// The words for it in notes about several of them.
+    fn kind(&self) -> &'static str {
+        if self.point.is_link() { "symbolic links" } else { "reparse points" }
+    }
+
+    /// Whether the existing reparse point is this one. Whether it is a directory is compared apart, because on Samba no
+    /// reparse point is one.
     fn is_met_by(&self, there: &ReparsePoint, attrs: &Attrs) -> bool {
         if !self.before.is_met_by(attrs) {
             return false;
         }
         match self.is_dir {
-            // Not whether it is a directory: on Samba no link is one.
             Some(_) => *there == self.point,
             // Another client may have written another name to be shown.
             None => there.relative_target() == self.point.relative_target(),
@@ -94,28 +117,20 @@ impl Tree {
 impl SmbSink {
     /// The reparse point that an entry is to be; `None` if a share cannot hold it.
     fn wanted_point(&self, entry: &Entry) -> Option<WantedPoint> {
-        let EntryKind::Symlink(target) = &entry.kind else { return None };
-        let kept = entry.xattrs.iter().find(|(name, _)| name[..] == *REPARSE);
-        if let Some((_, value)) = kept {
-            let (point, is_dir) = of_kept(value)?;
-            let share = &self.tree.smb.server.login.options;
-            let before = Wish::before_link(&self.options.preserve, share, entry);
-            return Some(WantedPoint { point, is_dir: Some(is_dir), before });
-        }
-        let (target, _) = wire_target(target, self.tree.smb.server.login.options.map_names)?;
-        Some(WantedPoint { point: ReparsePoint::link_to(&target)?, is_dir: None, before: Wish::default() })
+        let share = &self.tree.smb.server.login.options;
+        WantedPoint::of(entry, self.tree.keeps_reparse_points, &self.options.preserve, share)
     }
 
     /// Answers the offer of a link that no share can hold.
     pub(super) fn leave_out_link(&self, case: &mut PendingOffer<'_, Attrs>) {
         if is_link(case.entry()) && self.wanted_point(case.entry()).is_none() {
             let why = "a share holds only relative ones whose names SMB can hold";
-            case.answer = Some(Ok(self.left_out(&case.offer.entry.path, why)));
+            case.answer = Some(Ok(self.left_out("symbolic links", why, &case.offer.entry.path)));
         }
     }
 
-    fn left_out(&self, path: &RelPath, why: &str) -> Answer {
-        self.notes.note("symbolic links", why, path);
+    fn left_out(&self, kind: &'static str, why: &str, path: &RelPath) -> Answer {
+        self.notes.note(kind, why, path);
         Answer::Left(SkipReason::Unsupported)
     }
 
@@ -128,6 +143,7 @@ impl SmbSink {
         let read = self.tree.smb.all(&asked, async |at: &usize| {
             self.tree.reparse_point(&self.tree.remote(&cases[*at].offer.entry.path)?).await
         })?;
+        let mut equal = Vec::new();
         for (at, read) in asked.into_iter().zip(read) {
             let case = &mut cases[at];
             let path = &case.offer.entry.path;
@@ -144,14 +160,58 @@ impl SmbSink {
                 let is_met =
                     wanted.as_ref().zip(case.now).is_some_and(|(wanted, now)| wanted.is_met_by(&there, &now));
                 case.verdict = Verdict::of_comparison(is_met);
+                equal.extend(is_met.then_some(at));
             }
-            // A share that is the source has it in another way now.
+            // The source is a share too, and its reparse point of this name changed: the one there is an older copy.
             let is_kept = wanted.is_some_and(|wanted| wanted.is_dir.is_some()) && there.is_whole();
             if case.verdict != Verdict::Same && !there.is_link() && !is_kept {
                 case.answer = Some(Err(self.tree.refuse_to_replace(path, &there)));
             }
         }
+        self.compare_dir_points(cases, equal)
+    }
+
+    /// Compares whether reparse points that are `equal` otherwise are directories, where the server makes both kinds. A link
+    /// was made as a file if its target was made after it. Those that a share tells as files may stay directories: on Samba
+    /// none is one.
+    fn compare_dir_points(&self, cases: &mut [PendingOffer<'_, Attrs>], equal: Vec<usize>) -> Result<()> {
+        if self.makes_links.lock().is_some_and(|made| made != MadeLinks::All) {
+            return Ok(());
+        }
+        let wanted = self.tree.smb.all(&equal, async |at: &usize| {
+            let entry = cases[*at].entry();
+            match self.wanted_point(entry).and_then(|wanted| wanted.is_dir) {
+                Some(is_dir) => Ok(is_dir.then_some(true)),
+                None => self.leads_to_dir(entry).await,
+            }
+        })?;
+        let mut differing = Vec::new();
+        for (at, wanted) in equal.into_iter().zip(wanted) {
+            match wanted {
+                Ok(Some(is_dir)) if cases[at].now.is_some_and(|now| now.is_dir_point() != is_dir) => {
+                    differing.push(at);
+                }
+                Err(Fault::Failed(error)) if error.kind() == ErrorKind::Unreachable => return Err(error),
+                // Nothing tells that it is the wrong kind.
+                _ => {}
+            }
+        }
+        let Some(first) = differing.first() else { return Ok(()) };
+        let only_looks = self.options.dry_run || self.options.compare == Compare::Metadata;
+        let made =
+            if only_looks { *self.makes_links.lock() } else { self.made_beside(cases[*first].entry())? };
+        if made == Some(MadeLinks::All) {
+            differing.into_iter().for_each(|at| cases[at].verdict = Verdict::Differs);
+        }
         Ok(())
+    }
+
+    /// The links that the server makes; `None` if it does not let haul try it beside `entry`.
+    fn made_beside(&self, entry: &Entry) -> Result<Option<MadeLinks>> {
+        match self.made_links(&entry.path) {
+            Err(error) if error.kind() == ErrorKind::Unreachable => Err(error),
+            made => Ok(made.ok()),
+        }
     }
 
     /// Refuses to remove an existing reparse point that is no symbolic link, in favour of a directory or a hard link.
@@ -163,8 +223,9 @@ impl SmbSink {
         if there.is_link() { Ok(()) } else { Err(self.tree.refuse_to_replace(path, &there).into()) }
     }
 
-    /// Answers the offers of links that this server does not make. For those that replace something this has to be called
-    /// before that is removed, for others after their directories were made.
+    /// Answers the offers of links that this server does not make. `replacing` takes those that replace an entry, which has
+    /// to stay if the server makes no link: call it before such entries are removed. The others are tried in their
+    /// directories: call it after these were made.
     pub(super) fn leave_out_unmade(
         &self,
         cases: &mut [PendingOffer<'_, Attrs>],
@@ -185,7 +246,7 @@ impl SmbSink {
                     continue;
                 }
             };
-            case.answer = Some(Ok(self.left_out(path, why)));
+            case.answer = Some(Ok(self.left_out(wanted.kind(), why, path)));
         }
         Ok(())
     }
@@ -255,7 +316,8 @@ impl SmbSink {
         let is_dir = *self.makes_links.lock() == Some(MadeLinks::All)
             && match wanted.is_dir {
                 Some(is_dir) => is_dir,
-                None => self.leads_to_dir(entry).await?,
+                // The next run compares it with a target that is made later.
+                None => self.leads_to_dir(entry).await?.unwrap_or(false),
             };
         let remote = self.tree.remote(&entry.path)?;
         self.directories.touch(&entry.path);
@@ -285,44 +347,65 @@ impl SmbSink {
                 self.check_spelling(&entry.path).await?;
                 // It was made on a connection that was lost.
                 let there = self.tree.reparse_point(&remote).await;
-                return if there.is_ok_and(|there| there == wanted.point) { Ok(()) } else { Err(fault) };
+                if !there.is_ok_and(|there| there == wanted.point) {
+                    return Err(fault);
+                }
             }
-            opened => opened.map(drop)?,
-        }
-        if let Err(fault) = replies.ok(made - 1) {
-            let _removed = remove_at(&self.tree, &remote).await;
-            return Err(fault);
-        }
-        let set_before = 1..made - 1;
-        for at in set_before.chain(sets.then_some(made)) {
-            self.accept(replies.ok(at), entry)?;
+            opened => {
+                opened.map(drop)?;
+                if let Err(fault) = replies.ok(made - 1) {
+                    let _removed = remove_at(&self.tree, &remote).await;
+                    return Err(fault);
+                }
+                let set_before = 1..made - 1;
+                for at in set_before.chain(sets.then_some(made)) {
+                    self.accept(replies.ok(at), entry)?;
+                }
+            }
         }
         self.warn(entry);
         self.set_security(entry).await.map(drop)
     }
 
-    /// Whether the target of a link is a directory. Windows tells the two kinds of links apart.
-    async fn leads_to_dir(&self, entry: &Entry) -> Result<bool, Fault> {
-        let EntryKind::Symlink(target) = &entry.kind else { return Ok(false) };
-        let Some((target, is_dir)) = wire_target(target, self.tree.smb.server.login.options.map_names) else {
-            return Ok(false);
-        };
-        let Some(path) = resolved(&self.tree.remote(&entry.path)?, &target).filter(|_| !is_dir) else {
-            return Ok(is_dir);
-        };
+    /// Whether the target of a link is a directory; `None` if the share does not tell. Windows tells the two kinds of links
+    /// apart.
+    async fn leads_to_dir(&self, entry: &Entry) -> Result<Option<bool>, Fault> {
+        let EntryKind::Symlink(target) = &entry.kind else { return Ok(None) };
+        let target = wire_target(target, self.tree.smb.server.login.options.map_names);
+        let Some((target, is_dir)) = target else { return Ok(None) };
+        if is_dir {
+            return Ok(Some(true));
+        }
+        let Some(path) = resolved(&self.tree.remote(&entry.path)?, &target) else { return Ok(None) };
         match self.tree.stat_at(&path).await {
+            Ok(there) => Ok(Some(there.is_dir() || there.is_reparse_point() && there.is_dir_point())),
             Err(Fault::Failed(error)) => Err(error.into()),
-            there => {
-                Ok(there
-                    .is_ok_and(|there| there.is_dir() || there.is_reparse_point() && there.is_dir_point()))
-            }
+            Err(Fault::Status(_)) => Ok(None),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_bytes::ByteBuf;
+
     use super::*;
+
+    #[test]
+    fn the_attribute_of_a_reparse_point_counts_from_a_share_only() {
+        let junction = [&0xA000_0003_u32.to_le_bytes()[..], &[4, 0, 0, 0], b"data"].concat();
+        let kept = (ByteBuf::from(REPARSE), ByteBuf::from([b"d", &junction[..]].concat()));
+        let kind = EntryKind::Symlink(b"dir/ok".to_vec());
+        let link = Entry { xattrs: vec![kept], ..Entry::new(RelPath::new(b"link").unwrap(), kind, 0) };
+        let of = |from_share| {
+            let options = ShareOptions::default();
+            WantedPoint::of(&link, from_share, &Preserve::default(), &options).unwrap()
+        };
+        assert_eq!((of(true).point.bytes(), of(true).is_dir), (&junction[..], Some(true)));
+        assert_eq!((of(true).kind(), of(false).kind()), ("reparse points", "symbolic links"));
+        assert_eq!((Some(of(false).point), of(false).is_dir), (ReparsePoint::link_to("dir\\ok"), None));
+        assert_eq!(of(false).before, Wish::default());
+    }
 
     #[test]
     fn a_target_is_relative_and_has_names_of_smb() {

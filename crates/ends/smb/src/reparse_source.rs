@@ -79,10 +79,9 @@ impl Tree {
             return Err(refused(&cause).with_hint("without --copy-links, haul copies the link itself"));
         }
         if self.keeps_reparse_points && point.is_whole() {
-            // The sink compares and makes it by the attribute. The target is for those who read it; one that no other end
-            // could make counts as absolute.
-            let target = self.target(point).or_else(|| Some(point.name()?.replace('\\', "/").into_bytes()));
-            let target = target.unwrap_or_else(|| format!("/{}", point.describe()).into_bytes());
+            // The sink compares and makes it by the attribute. The target is for those who read it, and --safe-links
+            // judges by it: one that is not known to be relative is told as absolute.
+            let target = self.target(point).unwrap_or_else(|| point.absolute_target().into_bytes());
             let mut entry = entry_of(self, path, attrs, EntryKind::Symlink(target), LINK_MODE);
             entry.xattrs.push(kept(point, attrs.is_dir_point()));
             return Ok(entry);
@@ -92,10 +91,10 @@ impl Tree {
             // Linux keeps no such attributes of links.
             return Ok(Entry { xattrs: Vec::new(), ..entry });
         }
-        let why = if point.is_whole() {
-            "only a share can hold it"
-        } else {
-            "its content is elsewhere on the server"
+        let why = match (point.is_whole(), point.is_device()) {
+            (true, _) => "only a share can hold it",
+            (false, true) => "haul copies no devices from a share",
+            (false, false) => "its content is elsewhere on the server",
         };
         Err(refused(&format!("{}: {why}", point.describe())))
     }

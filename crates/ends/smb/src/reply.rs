@@ -194,12 +194,9 @@ impl Replies {
 
     /// Whether the session or the share is gone, though the connection is not.
     pub(super) fn has_lost_session(&self) -> bool {
-        let gone = [
-            NtStatus::USER_SESSION_DELETED,
-            NtStatus::NETWORK_NAME_DELETED,
-            NtStatus::NETWORK_SESSION_EXPIRED,
-        ];
-        gone.into_iter().any(|status| self.has(status))
+        [NtStatus::USER_SESSION_DELETED, NtStatus::NETWORK_NAME_DELETED]
+            .into_iter()
+            .any(|status| self.has(status))
     }
 }
 

@@ -155,11 +155,17 @@ impl ShareConns {
         self.ops.one();
         let conn = busy.conn();
         // A limit on operations blocks the thread.
-        let why = match conn.run(chain, !self.ops.is_limited(), self.login.timeout).await {
-            Err(smb2::Error::SessionExpired) => {
-                self.end_sessions_like(conn);
-                return Err(lost(&self.login, "the server says that the session has expired"));
-            }
+        let ran = conn.run(chain, !self.ops.is_limited(), self.login.timeout).await;
+        // A server may say so of a single command of a chain.
+        let is_expired = match &ran {
+            Ok(replies) => replies.has(NtStatus::NETWORK_SESSION_EXPIRED),
+            Err(error) => error.kind() == smb2::ErrorKind::SessionExpired,
+        };
+        if is_expired {
+            self.end_sessions_like(conn);
+            return Err(lost(&self.login, "the server says that the session has expired"));
+        }
+        let why = match ran {
             Ok(replies) if replies.has_lost_session() => "the server has ended the session".to_owned(),
             Ok(replies) => return Ok(replies),
             Err(error) => error.to_string(),
@@ -288,7 +294,7 @@ impl ShareConns {
             let state = self.state.lock();
             (!state.reached, state.expired)
         };
-        // A session that expires is nothing that a user could mend.
+        // The user can do nothing about a session that expired.
         if !first && !expired {
             self.note(&format!("the connection to {} was lost: connecting again", self.login.server));
         }

@@ -33,7 +33,7 @@ pub(super) struct Tree {
     pub(super) side: Side,
     /// How symbolic links are treated.
     pub(super) links: Links,
-    /// Whether reparse points are told that only a share can hold.
+    /// Whether reparse points are told and made that only a share can hold.
     pub(super) keeps_reparse_points: bool,
     /// The names from the top of the share to the root.
     root: Vec<Vec<u8>>,

@@ -59,7 +59,7 @@ fn ends(session: &Arc<Smb>, world: &OnDisk) -> (SourceOpener, OpenSink) {
     let writer = Arc::clone(session);
     (
         Box::new(move || reader.open_source(&from, Links::Kept, false).unwrap()),
-        Box::new(move |options| writer.open_sink(&place, options).unwrap()),
+        Box::new(move |options| writer.open_sink(&place, options, false).unwrap()),
     )
 }
 
