@@ -49,8 +49,7 @@ const BESIDES: f64 = 1.2e-9;
 const BETTER: f64 = 1.08;
 /// A cheaper rung counts as good as the best if it comes this close.
 const AS_GOOD: f64 = 0.97;
-/// The same if the kernel says that the link is the limit, all rungs were compared on the same content, and the CPUs have
-/// room: a few per cent of a slow link are worth more than CPU time that nothing else needs.
+/// The same if the kernel says that the link is the limit, rungs were compared on the same content, and the CPUs have room: a few per cent of a slow link are worth more than CPU time that nothing else needs.
 const BETTER_WITH_ROOM: f64 = 1.03;
 const AS_GOOD_WITH_ROOM: f64 = 0.98;
 /// The CPUs have room if they could compress so many times the bytes that the link takes.

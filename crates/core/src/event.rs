@@ -118,7 +118,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The action on a file that was copied, which differed so from that of the destination.
+    /// The action on a file that was copied. `changes` says how it differed from that of the destination.
     #[must_use]
     pub fn of_copy(changes: Changes) -> Self {
         if changes.has(Changes::NEW) { Self::Copied } else { Self::Replaced }

@@ -22,19 +22,20 @@ pub(crate) fn clone_file(run: &Run<'_>, entry: &Entry, changes: Changes) -> bool
             run.meter.show_in_flight(Some(entry.path.clone()));
             let read = |bytes| count_read(run, &counted, bytes);
             let read: Option<&CloneRead<'_>> = if run.reads_clones { Some(&read) } else { None };
-            run.ask_sink(&[()], |_| Ok(vec![run.sink.clone_file(entry, &local, read)]))
+            let clone = |_: &[()]| {
+                // Of an attempt that has failed.
+                forget_read(run, &counted);
+                Ok(vec![run.sink.clone_file(entry, &local, read)])
+            };
+            run.ask_sink(&[()], clone)
                 .and_then(|mut answers| answers.pop().unwrap_or(Ok(None)))
         }
         // Reading meets the same error and handles it.
         Some(Err(_)) => return false,
     };
-    // Of a clone that failed, nothing is done.
+    forget_read(run, &counted);
+    let Ok(Some(outcome)) = cloned else { return is_settled(run, entry, cloned) };
     let mut totals = run.meter.totals();
-    totals.cloned_bytes = totals.cloned_bytes.saturating_sub(counted.into_inner());
-    let Ok(Some(outcome)) = cloned else {
-        drop(totals);
-        return is_settled(run, entry, cloned);
-    };
     totals.copied(entry.len);
     totals.cloned_bytes = totals.cloned_bytes.saturating_add(entry.len);
     drop(totals);
@@ -53,6 +54,12 @@ fn count_read(run: &Run<'_>, counted: &AtomicU64, bytes: u64) -> bool {
     run.meter.totals().cloned_bytes += bytes;
     run.keep_rate(usize::try_from(bytes).unwrap_or(usize::MAX));
     !run.stopped()
+}
+
+/// Takes back the count of bytes that were read.
+fn forget_read(run: &Run<'_>, counted: &AtomicU64) {
+    let mut totals = run.meter.totals();
+    totals.cloned_bytes = totals.cloned_bytes.saturating_sub(counted.swap(0, Ordering::Relaxed));
 }
 
 /// Whether a file that was not cloned is done.

@@ -223,7 +223,7 @@ impl Outlook {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let compared = totals.settled() + now.open;
         let needed = WorkAmount::new(get(&self.needed_files), get(&self.needed_bytes));
-        let sent = totals.sent_bytes + totals.matched_bytes + totals.cloned_bytes;
+        let sent = totals.sent_bytes + totals.matched_bytes;
         let done = if now.open == 0 {
             needed
         } else {

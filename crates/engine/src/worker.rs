@@ -75,10 +75,10 @@ fn read(run: &Run<'_>, batch: &Arc<Batch>, done: &mut Option<WriteDone>) -> Resu
     let mut reading = Some(bottleneck.begin(WorkerActivity::Reading));
     let mut take = |batch: &Arc<Batch>, slices: &[Result<SliceData>], content: &mut dyn ArrivingContent| {
         let mut watched = WatchedContent { content, bottleneck, doing: reading.take() };
-        run.sink.write_arriving(batch, slices, &mut watched, done)?;
+        let taken = run.sink.write_arriving(batch, slices, &mut watched, done);
         drop(watched);
         reading = Some(bottleneck.begin(WorkerActivity::Reading));
-        Ok(done.is_none())
+        taken.map(|()| done.is_none())
     };
     run.source.read_arriving(batch, &mut take)
 }

@@ -72,6 +72,12 @@ impl Liveness {
         self.moved.load(Ordering::Relaxed)
     }
 
+    /// Whether its reader waits for bytes, or did so last. Otherwise this end is the one that holds it up.
+    #[must_use]
+    pub fn is_listening(&self) -> bool {
+        self.listening.load(Ordering::Relaxed)
+    }
+
     /// How long this end has listened without receiving anything. Sent bytes are no sign of life, as a pipe accepts
     /// them for a while even if no process reads it.
     #[must_use]

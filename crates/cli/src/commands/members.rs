@@ -121,7 +121,7 @@ impl Opening {
         self.open_found(at, found)
     }
 
-    /// Opens a stream that was found. Says so if it had to be read for that.
+    /// Opens a stream that was found. If it has to be read to make an index, the user is told.
     ///
     /// # Errors
     /// Those of opening it, and of a stream without members.

@@ -23,7 +23,7 @@ pub(super) fn passes(args: &GetArgs, dir: &Path, chunks: &FoundChunks) -> bool {
     !chunks.has_index() && args.pages.checks().is_none() && !Mark::is_of(dir, &chunks.stream().state())
 }
 
-/// Unpacks the stream.
+/// Unpacks the stream: one file after the other, as that is the order of the chunks.
 ///
 /// # Errors
 /// Errors before anything is made; later errors are in the report.

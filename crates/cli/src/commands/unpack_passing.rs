@@ -27,7 +27,7 @@ impl PassingInto<'_> {
     /// memory is that of the newest slices, and that of slices on their way into the directory.
     ///
     /// # Errors
-    /// Those of both.
+    /// Those of [`Mark::set`] and [`directory_sink`].
     pub(super) fn begin(
         &self,
         ends: &mut Ends,

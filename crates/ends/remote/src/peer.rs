@@ -236,10 +236,11 @@ impl Peer {
         let owes = batch.iter().map(|(entry, slice)| slice.len_in(entry.len)).sum();
         let room = || Some(session.pool.take());
         let mut take = |response, content| self.take_read(request, batch, travelled, response, content, take);
-        session.call_and_take(request, Pick::Read(owes), &room, &mut take)
+        session.call_and_take(request, Pick::Read(owes), &room, &mut take)?
     }
 
-    /// Takes the response to a request for content.
+    /// Takes the response to a request for content. The outer error is that of the connection, the inner one that of the
+    /// remote end.
     fn take_read(
         &self,
         request: &Request,
@@ -248,42 +249,37 @@ impl Peer {
         response: Response,
         content: Option<ReplyContent>,
         take: &mut TakeArriving<'_>,
-    ) -> Result<(Option<BatchData>, u64)> {
-        match response {
-            // Equal pages are possible only if the request has page hashes.
-            Response::Read { slices, .. }
-                if !matches!(
-                    request,
-                    Request::Read { pages: Some(_), .. } | Request::Pull { pages: Some(_), .. }
-                ) && slices.iter().flatten().any(|read| read.same_len() > 0) =>
-            {
-                Err(unexpected_answer())
+    ) -> Result<Result<(Option<BatchData>, u64)>> {
+        let (mut slices, packing, ended) = match response {
+            Response::Read { slices, packing, ended } => (slices, packing, ended),
+            Response::Failed(error) => return Ok(Err(error)),
+            Response::Gone => {
+                return Ok(Err(self.session.unreachable("the remote end lost its open source or destination")));
             }
-            Response::Read { mut slices, packing, ended } => {
-                let batch = ended.map_or_else(|| batch.clone(), |len| Arc::new(batch.ended_at(len)));
-                let wire_bytes = content.as_ref().map_or(0, ReplyContent::len);
-                let method = packing.map(|packing| packing.method);
-                let Some(mut arriving) = content else {
-                    let mut content = Buffer::default();
-                    travelled.count(0, method);
-                    self.packer.unpack(packing, &mut slices, &mut content);
-                    return Ok((Some(BatchData { batch, slices, content, at_hand: false }), 0));
-                };
+            _ => return Ok(Err(unexpected_answer())),
+        };
+        // Equal pages are possible only if the request has page hashes.
+        let has_pages =
+            matches!(request, Request::Read { pages: Some(_), .. } | Request::Pull { pages: Some(_), .. });
+        if !has_pages && slices.iter().flatten().any(|read| read.same_len() > 0) {
+            return Ok(Err(unexpected_answer()));
+        }
+        let batch = ended.map_or_else(|| batch.clone(), |len| Arc::new(batch.ended_at(len)));
+        let wire_bytes = content.as_ref().map_or(0, ReplyContent::len);
+        let method = packing.map(|packing| packing.method);
+        let mut content = match content {
+            None => Buffer::default(),
+            Some(mut arriving) => {
                 if packing.is_none() && take(&batch, &slices, &mut arriving)? {
                     travelled.count(wire_bytes, method);
-                    return Ok((None, wire_bytes as u64));
+                    return Ok(Ok((None, wire_bytes as u64)));
                 }
-                let mut content = arriving.collect()?;
-                travelled.count(wire_bytes, method);
-                self.packer.unpack(packing, &mut slices, &mut content);
-                Ok((Some(BatchData { batch, slices, content, at_hand: false }), wire_bytes as u64))
+                arriving.collect()?
             }
-            Response::Failed(error) => Err(error),
-            Response::Gone => {
-                Err(self.session.unreachable("the remote end lost its open source or destination"))
-            }
-            _ => Err(unexpected_answer()),
-        }
+        };
+        travelled.count(wire_bytes, method);
+        self.packer.unpack(packing, &mut slices, &mut content);
+        Ok(Ok((Some(BatchData { batch, slices, content, at_hand: false }), wire_bytes as u64)))
     }
 
     pub(super) fn streams(&self) -> u32 {

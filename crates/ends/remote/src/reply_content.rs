@@ -97,8 +97,10 @@ impl ReplyContent {
     /// # Errors
     /// If it does not arrive. The request may be repeated on another connection.
     pub(super) fn collect(mut self) -> Result<Buffer> {
-        let len = self.len;
-        self.read(len)?;
+        if self.taken > 0 {
+            return Err(Connection::lost("its content was read before"));
+        }
+        self.read(self.len)?;
         Ok(mem::take(&mut self.room))
     }
 

@@ -23,9 +23,8 @@ impl Session {
         self.call_and_take(request, pick, &|| None, &mut |response, _| Ok(response))
     }
 
-    /// Sends a request, waits for its response, and passes that to `take`, which reads the content. If the connection
-    /// dies before `take` returns, all is done again on another one. `buffer` provides memory for content before each
-    /// attempt.
+    /// Sends a request, waits for its response, and passes that to `take`, which reads the content. If `take` fails because
+    /// the connection died, all is done again on another one. `buffer` provides memory for content before each attempt.
     pub(super) fn call_and_take<T>(
         &self,
         request: &Request,

@@ -42,6 +42,10 @@ pub(super) struct ContentProgress {
     pub(super) moved: u64,
     /// Of these, the bytes that this end has sent.
     pub(super) sent: u64,
+    /// Bytes that the direct connections have moved, also of content that has not arrived as a whole.
+    pub(super) carried: u64,
+    /// Whether all direct connections wait for more.
+    pub(super) all_wait: bool,
     /// Direct connections.
     pub(super) direct: u32,
     /// Whether content had to wait for a connection since the last look.
@@ -282,7 +286,10 @@ impl Session {
     /// The progress of content until now, for the tuner.
     pub(super) fn progress(&self) -> ContentProgress {
         let mut state = self.lock();
+        let (carried, all_wait) = state.carried();
         ContentProgress {
+            carried,
+            all_wait,
             moved: state.moved,
             sent: state.sent,
             direct: state.count(true),

@@ -55,23 +55,24 @@ impl Source for PeerSource {
     }
 
     fn scan(&self, options: &ScanOptions, visit: ScanVisit<'_>) -> Result<()> {
-        for _ in 0..ATTEMPTS {
-            let (sender, receiver) = crossbeam_channel::unbounded();
-            let id = self.root.peer.next_scan.fetch_add(1, Ordering::Relaxed);
-            let lost = BTreeMap::new();
-            let mut scan = RemoteScan { source: self, id, sender, next: 0, asked: 1, lost, waited: 0 };
-            scan.request(0, &Request::ScanStart { root: self.root.id, scan: id, options: options.clone() })?;
-            let result = scan.run(&receiver, visit);
-            scan.end();
-            match result {
-                // Nothing of the lost scan was handed on yet, so a new one may begin.
-                Ok(ScanEnd::Gone) if scan.next == 0 => {}
-                Ok(ScanEnd::Gone) => break,
-                Ok(ScanEnd::Done) => return Ok(()),
-                Err(error) => return Err(error),
+        let (sender, receiver) = crossbeam_channel::unbounded();
+        let id = self.root.peer.next_scan.fetch_add(1, Ordering::Relaxed);
+        let start = Request::ScanStart { root: self.root.id, scan: id, options: options.clone() };
+        let lost = BTreeMap::new();
+        let mut scan = RemoteScan { source: self, id, start, sender, next: 0, asked: 0, lost, waited: 0 };
+        let result = scan.run(&receiver, visit);
+        scan.end();
+        match result? {
+            ScanEnd::Done => Ok(()),
+            ScanEnd::Gone => {
+                let session = &self.root.peer.session;
+                Err(session.unreachable(if scan.next == 0 {
+                    "the remote end lost its open source or destination"
+                } else {
+                    "the far haul was started anew during the scan"
+                }))
             }
         }
-        Err(self.root.peer.session.unreachable("the far haul was started anew during the scan"))
     }
 
     fn lookup(&self, paths: &[RelPath]) -> Result<Vec<Result<Option<Entry>>>> {
@@ -155,7 +156,7 @@ impl PeerSource {
 enum ScanEnd {
     /// All entries were visited, or the visitor stopped the scan.
     Done,
-    /// The remote process was started again and does not know the scan.
+    /// The remote process does not know the scan: it was started again.
     Gone,
 }
 
@@ -163,10 +164,12 @@ enum ScanEnd {
 struct RemoteScan<'a> {
     source: &'a PeerSource,
     id: ScanId,
+    /// The request that starts it.
+    start: Request,
     sender: Sender<(u64, Result<RawReply>)>,
     /// The next part to visit. All earlier parts are acknowledged.
     next: u64,
-    /// The number of parts that were asked for. The request that starts the scan asks for part 0.
+    /// The number of parts that were asked for.
     asked: u64,
     /// How often each part was lost with its connection.
     lost: BTreeMap<u64, u32>,
@@ -179,7 +182,8 @@ impl RemoteScan<'_> {
         let mut early: BTreeMap<u64, ScanPart> = BTreeMap::new();
         loop {
             // Before its first part has arrived, the remote end may not know the scan.
-            while self.next > 0 && self.asked < self.next + PARTS_AHEAD {
+            let ahead = if self.next == 0 { 1 } else { PARTS_AHEAD };
+            while self.asked < self.next + ahead {
                 self.ask(self.asked)?;
                 self.asked += 1;
             }
@@ -225,11 +229,9 @@ impl RemoteScan<'_> {
     }
 
     fn ask(&self, part: u64) -> Result<()> {
-        self.request(part, &Request::ScanNext { scan: self.id, part, acked: self.next })
-    }
-
-    /// Sends a request whose answer is a part.
-    fn request(&self, part: u64, request: &Request) -> Result<()> {
+        let next = Request::ScanNext { scan: self.id, part, acked: self.next };
+        // The answer to the start is the first part. A scan that was started already does not start again.
+        let request = if part == 0 { &self.start } else { &next };
         let mut frame = encode(FrameKind::Request, 0, request, 0).map_err(Error::from)?;
         let sender = self.sender.clone();
         let on_reply: OnReply = Box::new(move |reply| {

@@ -225,10 +225,20 @@ impl SessionState {
         // A connection through ssh may carry all others, so it is not compared.
         let connections = self.connections.iter().filter(|up| up.connection.direct);
         let seen = |up: &LiveConnection| {
-            let moved = up.connection.liveness.moved();
-            ConnectionProgress { number: up.connection.number, moved, due: up.due.max(moved), owes: up.owes }
+            let liveness = &up.connection.liveness;
+            let moved = liveness.moved();
+            // A connection that this end does not read, because its disk is slow, is not late.
+            let due = if liveness.is_listening() { up.due.max(moved) } else { moved };
+            ConnectionProgress { number: up.connection.number, moved, due, owes: up.owes }
         };
         connections.map(seen).collect()
+    }
+
+    /// The bytes that the direct connections have moved, and whether all of them wait for more.
+    pub(super) fn carried(&self) -> (u64, bool) {
+        let direct = || self.connections.iter().filter(|up| up.connection.direct);
+        let moved = direct().map(|up| up.connection.liveness.moved()).sum();
+        (moved, direct().all(|up| up.connection.liveness.is_listening()))
     }
 
     /// Whether a round trip takes its time.

@@ -56,8 +56,9 @@ pub(super) struct SessionSupervisor {
     begun: Instant,
     /// Bytes moved up to the tuner's last tick, and the time of that tick.
     tuned: (u64, Instant),
-    /// Bytes sent up to then.
+    /// Bytes sent up to then, and bytes that the direct connections had moved.
     sent: u64,
+    carried: u64,
     growth: ConnectionGrowth,
     /// Direct connections that were refused since one was opened.
     direct_refused: u32,
@@ -98,6 +99,7 @@ impl SessionSupervisor {
             begun: Instant::now(),
             tuned: (0, Instant::now()),
             sent: 0,
+            carried: 0,
             growth: ConnectionGrowth::default(),
             direct_refused: 0,
             restarts: Restarts::default(),
@@ -205,11 +207,13 @@ impl SessionSupervisor {
                 self.learn(KnownLink { sent: Some(rate as u64), ..self.known }, round_trip);
             }
         }
-        if direct > 0 && self.session.pace.inbound.rate().is_none() {
+        // Content counts when all of a slice has arrived, so the bytes of a tick are those of the connections.
+        let carried = progress.carried.saturating_sub(std::mem::replace(&mut self.carried, progress.carried));
+        if direct > 0 && progress.sent == 0 && self.session.pace.inbound.rate().is_none() {
             let rate = self.known.received.map(|rate| rate as f64);
-            // This end may be the slower one, so a lower rate is none of the link.
-            let received = moved.saturating_sub(sent);
-            if let Some(rate) = self.received_rate.tick(received, elapsed.as_secs_f64(), false, rate) {
+            // If this end is the slower one, a lower rate says nothing about the link.
+            let waited = progress.waited && progress.all_wait;
+            if let Some(rate) = self.received_rate.tick(carried, elapsed.as_secs_f64(), waited, rate) {
                 self.learn(KnownLink { received: Some(rate as u64), ..self.known }, round_trip);
             }
         }

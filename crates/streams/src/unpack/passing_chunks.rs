@@ -48,7 +48,8 @@ impl FoundChunks {
                 let settings = begin(stream.has_metadata())?;
                 Ok(stream.unpack(settings, &status.unpacked, done))
             });
-            // The pipe is closed, so this one ends, too. If it has failed, the stream ended too early for that reason.
+            // The pipe is closed, so the thread that fetches ends, too. If it has failed, the stream ended too early for
+            // that reason.
             let fetched = haul_threads::join(fetching).and_then(|fetched| fetched);
             match (fetched, unpacked) {
                 (Ok(_), unpacked) => unpacked,

@@ -1,6 +1,7 @@
 //! Copies that the file system makes by sharing blocks.
 
 use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_core::digest::{slice_count, slice_len};
 use haul_core::entry::Identity;
@@ -32,6 +33,7 @@ pub(crate) fn clone_file(
     let failed = |errno| root.error("clone", &entry.path, errno);
     // A clone does not shorten a longer file.
     staged.clear().map_err(|e| Error::io(root.side(), "clone", &e).on(root.shown(&entry.path)))?;
+    let abandoned = |_: &Error| staged.abandon();
     root.ops.one();
     match rustix::fs::ioctl_ficlone(&staged.file, from) {
         Ok(()) => {}
@@ -39,13 +41,13 @@ pub(crate) fn clone_file(
             staged.part.remove().map_err(failed)?;
             return Ok(None);
         }
-        Err(errno) => return Err(failed(errno)),
+        Err(errno) => return Err(failed(errno)).inspect_err(abandoned),
     }
-    let abandoned = |_: &Error| staged.abandon();
     check_unchanged(root, entry, from).inspect_err(abandoned)?;
     let digest =
         read.map(|read| read_back(sink, entry, &staged.file, read)).transpose().inspect_err(abandoned)?;
-    sink.metadata().set_written(&staged.written(), entry).map_err(failed)?;
+    let set = sink.metadata().set_written(&staged.written(), entry).map_err(failed);
+    set.inspect_err(abandoned)?;
     if sink.options.durable {
         root.ops.one();
         let synced = staged.file.sync_data();
@@ -67,24 +69,33 @@ fn check_unchanged(root: &Root, entry: &Entry, from: &File) -> Result<()> {
 }
 
 /// Reads a clone and hashes it. A clone shares the blocks of its file, but not the page cache: it is read from the disk.
+/// Reading ends at the first error, and if `read` says so.
 fn read_back(sink: &LocalSink, entry: &Entry, clone: &File, read: &CloneRead<'_>) -> Result<Digest> {
     let root = sink.root();
     let failed = |e: &std::io::Error| Error::io(root.side(), "read back", e).on(root.shown(&entry.path));
     let len = entry.len;
     let opened = CachedFile::new(clone.try_clone().map_err(|e| failed(&e))?, len);
+    let has_ended = AtomicBool::new(false);
     let hash = |index: &u32| -> Result<ChainingValue> {
+        if has_ended.load(Ordering::Relaxed) || !read(0) {
+            return Err(root.fault(ErrorKind::Cancelled, "read back", &entry.path, "the run was stopped"));
+        }
+        let _doing = sink.tree().doing("read back", &entry.path);
         let slice = slice_len(len, *index);
         let value = of_slice(&root.ops, &opened.file, len, *index, &mut vec![0; STEP.min(slice as usize)]);
-        if read(slice) {
-            value.map_err(|e| failed(&e))
-        } else {
-            Err(root.fault(ErrorKind::Cancelled, "read back", &entry.path, "the run was stopped"))
-        }
+        has_ended.fetch_or(value.is_err() || !read(slice), Ordering::Relaxed);
+        value.map_err(|e| failed(&e))
     };
     let slices: Vec<u32> = (0..slice_count(len)).collect();
+    let values = sink.threads.each(&slices, hash);
+    let errors = || values.iter().filter_map(|value| value.as_ref().err());
+    // The error that ended it, not those of the slices that were not read for that reason.
+    if let Some(error) = errors().find(|error| error.kind() != ErrorKind::Cancelled).or_else(|| errors().next()) {
+        return Err(error.clone());
+    }
     let mut tree = FileTree::new(len);
-    for (index, value) in slices.iter().zip(sink.threads.each(&slices, hash)) {
-        tree.set(*index, value?);
+    for (index, value) in slices.iter().zip(values.iter().flatten()) {
+        tree.set(*index, *value);
     }
     tree.digest().ok_or_else(|| failed(&std::io::Error::other("a slice is missing")))
 }
