@@ -27,8 +27,7 @@ pub(crate) fn clone_file(run: &Run<'_>, entry: &Entry, changes: Changes) -> bool
                 forget_read(run, &counted);
                 Ok(vec![run.sink.clone_file(entry, &local, read)])
             };
-            run.ask_sink(&[()], clone)
-                .and_then(|mut answers| answers.pop().unwrap_or(Ok(None)))
+            run.ask_sink(&[()], clone).and_then(|mut answers| answers.pop().unwrap_or(Ok(None)))
         }
         // Reading meets the same error and handles it.
         Some(Err(_)) => return false,

@@ -97,7 +97,7 @@ pub(crate) struct TransferArgs {
     /// On one file system that shares blocks (xfs, btrfs), haul clones files of 256 KiB or more. It then reads each clone
     /// from the disk and hashes it, so that a block that cannot be read fails the file. With --no-verify, haul reads no
     /// clone, as `cp --reflink`. haul verifies content that it sends in any case.
-    #[arg(long, conflicts_with_all = ["verify", "manifest"], help_heading = "Safety")]
+    #[arg(long, conflicts_with = "manifest", help_heading = "Safety")]
     pub(crate) no_verify: bool,
     /// Skip fsync; a crash of the destination host may lose copied files, even after exit code 0
     ///

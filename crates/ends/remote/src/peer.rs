@@ -254,7 +254,9 @@ impl Peer {
             Response::Read { slices, packing, ended } => (slices, packing, ended),
             Response::Failed(error) => return Ok(Err(error)),
             Response::Gone => {
-                return Ok(Err(self.session.unreachable("the remote end lost its open source or destination")));
+                return Ok(Err(self
+                    .session
+                    .unreachable("the remote end lost its open source or destination")));
             }
             _ => return Ok(Err(unexpected_answer())),
         };

@@ -90,7 +90,9 @@ fn read_back(sink: &LocalSink, entry: &Entry, clone: &File, read: &CloneRead<'_>
     let values = sink.threads.each(&slices, hash);
     let errors = || values.iter().filter_map(|value| value.as_ref().err());
     // The error that ended it, not those of the slices that were not read for that reason.
-    if let Some(error) = errors().find(|error| error.kind() != ErrorKind::Cancelled).or_else(|| errors().next()) {
+    if let Some(error) =
+        errors().find(|error| error.kind() != ErrorKind::Cancelled).or_else(|| errors().next())
+    {
         return Err(error.clone());
     }
     let mut tree = FileTree::new(len);
