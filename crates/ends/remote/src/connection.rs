@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_transport::{FrameWriter, Liveness};
-use haul_wire::encode_ping;
+use haul_transport::{FrameReader, FrameWriter, LinkError, Liveness};
+use haul_wire::{FrameHeader, encode_ping};
 
 use haul_core::{Error, ErrorKind, Retry, Side};
 
@@ -41,6 +41,31 @@ impl ConnectionWriter for FrameWriter {
 
     fn close(self: Box<Self>) {
         Self::close(*self);
+    }
+}
+
+/// The reading direction of a connection.
+pub(super) trait Incoming: Send {
+    /// Reads the next header and body. If the header announces a payload, the caller reads it next.
+    ///
+    /// # Errors
+    /// If the stream ends, is abandoned, or holds no valid frame.
+    fn head(&mut self) -> Result<(FrameHeader, Vec<u8>), LinkError>;
+
+    /// Reads the next part of a payload.
+    ///
+    /// # Errors
+    /// If it does not come.
+    fn content(&mut self, room: &mut [u8]) -> Result<(), LinkError>;
+}
+
+impl Incoming for FrameReader {
+    fn head(&mut self) -> Result<(FrameHeader, Vec<u8>), LinkError> {
+        Self::head(self)
+    }
+
+    fn content(&mut self, room: &mut [u8]) -> Result<(), LinkError> {
+        Self::content(self, room)
     }
 }
 

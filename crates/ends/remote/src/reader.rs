@@ -4,41 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_core::{Error, Retry};
-use haul_transport::{FrameReader, LinkError};
-use haul_wire::{FrameHeader, FrameKind, Welcome, decode_body};
+use haul_transport::LinkError;
+use haul_wire::{FrameKind, Welcome, decode_body};
 
-use super::connection::Connection;
+use super::connection::{Connection, Incoming};
 use super::reply_content::ReplyContent;
 use super::session::Session;
 use super::state::RawReply;
 
 /// How long a process may take to exit after its connection has ended.
 pub(super) const COLLECT: Duration = Duration::from_millis(500);
-
-/// The reading direction of a connection.
-pub(super) trait Incoming: Send {
-    /// Reads the next header and body. If the header announces a payload, the caller reads it next.
-    ///
-    /// # Errors
-    /// If the stream ends, is abandoned, or holds no valid frame.
-    fn head(&mut self) -> Result<(FrameHeader, Vec<u8>), LinkError>;
-
-    /// Reads the next part of a payload.
-    ///
-    /// # Errors
-    /// If it does not come.
-    fn content(&mut self, room: &mut [u8]) -> Result<(), LinkError>;
-}
-
-impl Incoming for FrameReader {
-    fn head(&mut self) -> Result<(FrameHeader, Vec<u8>), LinkError> {
-        Self::head(self)
-    }
-
-    fn content(&mut self, room: &mut [u8]) -> Result<(), LinkError> {
-        Self::content(self, room)
-    }
-}
 
 /// Reads until the connection ends, and removes it from the session.
 pub(super) fn read_connection(session: &Arc<Session>, connection: &Connection, reader: Box<dyn Incoming>) {
@@ -93,8 +68,10 @@ fn read_frames(session: &Arc<Session>, connection: &Connection, mut reader: Box<
             on_reply(Err(error.clone().with_retry(Retry::OtherStream)));
             return error;
         };
+        let owner = Arc::clone(session);
+        let arrived = move || owner.answered(number, header.id, payload_len);
         let (content, back) =
-            ReplyContent::new(Arc::clone(session), (number, header.id), payload_len, room, reader);
+            ReplyContent::new(session.dialer.name(), Box::new(arrived), payload_len, room, reader);
         on_reply(Ok(RawReply { content: Some(content), ..reply }));
         reader = match back.wait() {
             Ok(reader) => reader,

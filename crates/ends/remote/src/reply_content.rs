@@ -10,9 +10,7 @@ use haul_core::{Buffer, Error, Result, Retry};
 use haul_transport::LinkError;
 use haul_wire::FrameError;
 
-use super::connection::Connection;
-use super::reader::Incoming;
-use super::session::Session;
+use super::connection::{Connection, Incoming};
 
 /// Bytes of content that are passed on at a time.
 const PIECE: usize = 128 * 1024;
@@ -52,9 +50,10 @@ pub(super) type GivenBack = Mailbox<Result<Box<dyn Incoming>>>;
 
 /// Content that is still on its connection. If it is dropped before all of it was read, the connection is lost.
 pub(super) struct ReplyContent {
-    session: Arc<Session>,
-    connection: u64,
-    request: u64,
+    /// The name of the remote end.
+    name: String,
+    /// Called once all of it has arrived.
+    arrived: Option<Box<dyn FnOnce() + Send>>,
     len: usize,
     taken: usize,
     /// Memory for all of it. It was taken before the request was sent.
@@ -65,27 +64,18 @@ pub(super) struct ReplyContent {
 }
 
 impl ReplyContent {
-    /// Content of `len` bytes that `reader` reads next: the response to `request` on `connection`. `reader` is put into
-    /// the mailbox as soon as all of it was read.
+    /// Content of `len` bytes that `reader` reads next. When all of it was read, `arrived` is called and `reader` is put
+    /// into the mailbox.
     pub(super) fn new(
-        session: Arc<Session>,
-        (connection, request): (u64, u64),
+        name: String,
+        arrived: Box<dyn FnOnce() + Send>,
         len: usize,
         room: Buffer,
         reader: Box<dyn Incoming>,
     ) -> (Self, Arc<GivenBack>) {
         let back = Arc::new(GivenBack::default());
-        let own = Self {
-            session,
-            connection,
-            request,
-            len,
-            taken: 0,
-            room,
-            reader: Some(reader),
-            back: Arc::clone(&back),
-        };
-        (own, back)
+        let (arrived, reader) = (Some(arrived), Some(reader));
+        (Self { name, arrived, len, taken: 0, room, reader, back: Arc::clone(&back) }, back)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -113,7 +103,7 @@ impl ReplyContent {
         // The content fits into a buffer of a pool; a buffer without memory is a programming error.
         let room = self.room.grow(len).ok_or(LinkError::Frame(FrameError::Length));
         if let Err(error) = room.and_then(|room| reader.content(room)) {
-            let error = error.into_error().on(self.session.dialer.name()).with_retry(Retry::OtherStream);
+            let error = error.into_error().on(&self.name).with_retry(Retry::OtherStream);
             self.reader = None;
             self.back.put(Err(error.clone()));
             return Err(error);
@@ -127,7 +117,9 @@ impl ReplyContent {
 
     fn give_back(&mut self) {
         if let Some(reader) = self.reader.take() {
-            self.session.answered(self.connection, self.request, self.len);
+            if let Some(arrived) = self.arrived.take() {
+                arrived();
+            }
             self.back.put(Ok(reader));
         }
     }

@@ -140,15 +140,7 @@ impl Session {
                     up.writing |= matches!(pick, Pick::Write(_));
                     up.owes += owes;
                     up.due = up.due.max(up.connection.liveness.moved()) + owes;
-                    up.pending.insert(
-                        id,
-                        PendingRequest {
-                            on_reply: Some(on_reply),
-                            buffer,
-                            owes,
-                            read: matches!(pick, Pick::Read(_)),
-                        },
-                    );
+                    up.pending.insert(id, PendingRequest::new(pick, owes, buffer, on_reply));
                     let connection = up.connection.clone();
                     let notes = if owes > 0 { state.content_goes() } else { Vec::new() };
                     drop(state);

@@ -56,6 +56,12 @@ pub(super) struct PendingRequest {
     pub(super) read: bool,
 }
 
+impl PendingRequest {
+    pub(super) fn new(pick: Pick, owes: u64, buffer: Option<Buffer>, on_reply: OnReply) -> Self {
+        Self { on_reply: Some(on_reply), buffer, owes, read: matches!(pick, Pick::Read(_)) }
+    }
+}
+
 /// A connection that is up.
 pub(super) struct LiveConnection {
     pub(super) connection: Arc<Connection>,

@@ -17,8 +17,8 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread::{self, JoinHandle};
 use shuttle::{Config, Runner};
 
-use crate::connection::{Connection, ConnectionWriter};
-use crate::reader::{Incoming, read_connection};
+use crate::connection::{Connection, ConnectionWriter, Incoming};
+use crate::reader::read_connection;
 use crate::reply_content::ReplyContent;
 use crate::session::tests::UnreachableHost;
 use crate::session::{Session, Ways};
