@@ -185,9 +185,7 @@ impl Peer {
     pub(super) fn call_on(&self, request: &Request, pick: Pick) -> Result<Response> {
         match self.session.call(request, pick)? {
             Response::Failed(error) => Err(error),
-            Response::Gone => {
-                Err(self.session.unreachable("the remote end lost its open source or destination"))
-            }
+            Response::Gone => Err(self.session.root_is_gone()),
             response => Ok(response),
         }
     }
@@ -239,6 +237,17 @@ impl Peer {
         session.call_and_take(request, Pick::Read(owes), &room, &mut take)?
     }
 
+    /// As [`Peer::read`], and takes nothing while it arrives.
+    pub(super) fn read_whole(
+        &self,
+        request: &Request,
+        batch: &Arc<Batch>,
+        travelled: &TrafficCounter,
+    ) -> Result<(BatchData, u64)> {
+        let (data, wire_bytes) = self.read(request, batch, travelled, &mut |_, _, _| Ok(false))?;
+        Ok((data.ok_or_else(unexpected_answer)?, wire_bytes))
+    }
+
     /// Takes the response to a request for content. The outer error is that of the connection, the inner one that of the
     /// remote end.
     fn take_read(
@@ -254,9 +263,7 @@ impl Peer {
             Response::Read { slices, packing, ended } => (slices, packing, ended),
             Response::Failed(error) => return Ok(Err(error)),
             Response::Gone => {
-                return Ok(Err(self
-                    .session
-                    .unreachable("the remote end lost its open source or destination")));
+                return Ok(Err(self.session.root_is_gone()));
             }
             _ => return Ok(Err(unexpected_answer())),
         };

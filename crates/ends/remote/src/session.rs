@@ -112,6 +112,11 @@ impl Session {
             .with_hint("run the same command again: it goes on where it was")
     }
 
+    /// The error of a request to a root that the remote end does not know.
+    pub(super) fn root_is_gone(&self) -> Error {
+        self.unreachable("the remote end lost its open source or destination")
+    }
+
     /// Adds a connection; `None` if the session was closed meanwhile.
     pub(super) fn add(&self, make: impl FnOnce(u64) -> Connection) -> Option<Arc<Connection>> {
         let mut state = self.lock();

@@ -267,9 +267,7 @@ fn on_written(session: &Arc<Session>, count: usize, done: WriteDone) -> OnReply 
         let error = match response {
             Ok((Response::Write(outcomes), _)) if outcomes.len() == count => return done(outcomes),
             Ok((Response::Failed(error), _)) | Err(error) => error,
-            Ok((Response::Gone, _)) => {
-                session.unreachable("the remote end lost its open source or destination")
-            }
+            Ok((Response::Gone, _)) => session.root_is_gone(),
             Ok(_) => unexpected_answer(),
         };
         done(failed(count, &error));

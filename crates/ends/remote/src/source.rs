@@ -66,11 +66,8 @@ impl Source for PeerSource {
             ScanEnd::Done => Ok(()),
             ScanEnd::Gone => {
                 let session = &self.root.peer.session;
-                Err(session.unreachable(if scan.next == 0 {
-                    "the remote end lost its open source or destination"
-                } else {
-                    "the far haul was started anew during the scan"
-                }))
+                let started_anew = || session.unreachable("the far haul was started anew during the scan");
+                Err(if scan.next == 0 { session.root_is_gone() } else { started_anew() })
             }
         }
     }
@@ -82,15 +79,16 @@ impl Source for PeerSource {
     }
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
-        self.ask(batch, None, &mut |_, _, _| Ok(false))?.ok_or_else(unexpected_answer)
+        Ok(self.root.peer.read_whole(&self.request(batch, None), batch, &self.root.traffic)?.0)
     }
 
     fn read_arriving(&self, batch: &Arc<Batch>, take: &mut TakeArriving<'_>) -> Result<Option<BatchData>> {
-        self.ask(batch, None, take)
+        Ok(self.root.peer.read(&self.request(batch, None), batch, &self.root.traffic, take)?.0)
     }
 
     fn read_changed(&self, batch: &Arc<Batch>, pages: &PageHashes) -> Result<BatchData> {
-        self.ask(batch, Some(pages.clone()), &mut |_, _, _| Ok(false))?.ok_or_else(unexpected_answer)
+        let request = self.request(batch, Some(pages.clone()));
+        Ok(self.root.peer.read_whole(&request, batch, &self.root.traffic)?.0)
     }
 
     fn digest(&self, paths: &[RelPath]) -> Result<Vec<Result<Digest>>> {
@@ -140,15 +138,10 @@ impl Source for PeerSource {
 }
 
 impl PeerSource {
-    fn ask(
-        &self,
-        batch: &Arc<Batch>,
-        pages: Option<PageHashes>,
-        take: &mut TakeArriving<'_>,
-    ) -> Result<Option<BatchData>> {
+    /// The request for the content of a batch.
+    fn request(&self, batch: &Arc<Batch>, pages: Option<PageHashes>) -> Request {
         let compress = self.root.peer.compress;
-        let request = Request::Read { root: self.root.id, batch: batch.clone(), pages, compress };
-        Ok(self.root.peer.read(&request, batch, &self.root.traffic, take)?.0)
+        Request::Read { root: self.root.id, batch: batch.clone(), pages, compress }
     }
 }
 

@@ -4,9 +4,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use haul_core::Timestamp;
 use haul_core::entry::Identity;
 use haul_core::policy::ExistingKind;
+use haul_core::{Entry, Timestamp};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 
@@ -33,12 +33,13 @@ pub(crate) fn statx_held(file: impl AsFd) -> rustix::io::Result<Statx> {
     rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted().difference(StatxFlags::ATIME))
 }
 
-/// Size, time and inode of an open file. The change time is left out: a further name or another mode changes it while
-/// the content stays the same.
-pub(crate) fn identity(file: impl AsFd) -> rustix::io::Result<Identity> {
+/// Whether an open file has the size, time and inode of the entry. The change time is left out: a further name or another
+/// mode changes it while the content stays the same.
+pub(crate) fn is_as_scanned(file: impl AsFd, entry: &Entry) -> rustix::io::Result<bool> {
     let wanted = StatxFlags::SIZE | StatxFlags::MTIME | StatxFlags::INO;
     let now = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted)?;
-    Ok(Identity { len: now.stx_size, mtime: mtime(&now), ctime: None, ino: now.stx_ino })
+    let now = Identity { len: now.stx_size, mtime: mtime(&now), ctime: None, ino: now.stx_ino };
+    Ok(now == Identity { ctime: None, ..entry.identity() })
 }
 
 /// The metadata of an open file as this machine has it cached, from opening the file or from later operations.

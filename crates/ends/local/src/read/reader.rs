@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use haul_core::digest::{SliceHasher, slice_len};
-use haul_core::entry::Identity;
 use haul_core::{
     Batch, BatchData, Buffer, BufferPool, ChainingValue, Entry, ErrorKind, Extent, PageChecks, PageHashes,
     RelPath, Result, Retry, SLICE_LEN, ScanBatch, ScanOptions, Slice, SliceData,
@@ -200,8 +199,8 @@ impl Reader {
     /// `SourceChanged` if the file is not the one of the scan.
     fn check_unchanged(&self, root: &Root, entry: &Entry, file: &File) -> Result<()> {
         root.ops.one();
-        let now = stat::identity(file).map_err(|errno| root.error("read", &entry.path, errno))?;
-        if now != (Identity { ctime: None, ..entry.identity() }) {
+        let is_same = stat::is_as_scanned(file, entry);
+        if !is_same.map_err(|errno| root.error("read", &entry.path, errno))? {
             self.open.lock().forget(|path| *path == entry.path);
             return Err(changed(root, &entry.path));
         }

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_core::digest::{slice_count, slice_len};
-use haul_core::entry::Identity;
 use haul_core::sink::CloneRead;
 use haul_core::{ChainingValue, Digest, Entry, Error, ErrorKind, FileTree, Outcome, Result};
 use rustix::io::Errno;
@@ -61,8 +60,7 @@ pub(crate) fn clone_file(
 /// Called after the file was cloned: the clone is the file of the scan if that has not changed since.
 fn check_unchanged(root: &Root, entry: &Entry, from: &File) -> Result<()> {
     root.ops.one();
-    let now = stat::identity(from).map_err(|errno| root.error("clone", &entry.path, errno))?;
-    if now == (Identity { ctime: None, ..entry.identity() }) {
+    if stat::is_as_scanned(from, entry).map_err(|errno| root.error("clone", &entry.path, errno))? {
         return Ok(());
     }
     Err(root.fault(ErrorKind::SourceChanged, "clone", &entry.path, "the file has changed since the scan"))

@@ -413,9 +413,7 @@ impl Fetcher {
                     error.with_retry(Retry::OtherStream)
                 }
                 Ok((Response::Failed(error), _)) | Err(error) => error,
-                Ok((Response::Gone, _)) => {
-                    pair.to.unreachable("the remote end lost its open source or destination")
-                }
+                Ok((Response::Gone, _)) => pair.to.root_is_gone(),
                 Ok(_) => unexpected_answer(),
             };
             done(failed(count, &error));

@@ -18,7 +18,7 @@ use haul_wire::{Granter, Hello, Reach, Request, RootId};
 use crate::admit;
 use crate::config::{PeerConfig, Transport};
 use crate::direct::{Back, Finder, Forward, addresses};
-use crate::peer::{Peer, unexpected_answer};
+use crate::peer::Peer;
 use crate::traffic::TrafficCounter;
 
 /// A port at which the granter is expected to connect.
@@ -157,8 +157,7 @@ impl Puller {
     ) -> Result<(BatchData, u64)> {
         let _turn = Turn::wait(self);
         let request = Request::Pull { root: source, batch: batch.clone(), pages, compress, ticket };
-        let (data, wire_bytes) = self.peer.read(&request, batch, &self.traffic, &mut |_, _, _| Ok(false))?;
-        Ok((data.ok_or_else(unexpected_answer)?, wire_bytes))
+        self.peer.read_whole(&request, batch, &self.traffic)
     }
 
     /// The traffic so far.
