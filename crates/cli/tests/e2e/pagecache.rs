@@ -48,7 +48,10 @@ fn pages_of_copied_files_leave_the_cache_and_earlier_ones_stay() {
         let cold = in_memory(source.path());
         assert!(cold < MIB / 4, "the test has emptied the cache: {cold}");
         for name in ["in use/huge", "in use/small"] {
-            let _ = fs::read(source.join(name)).unwrap();
+            // Read twice, so that the kernel evicts other pages first if it needs memory.
+            for _ in 0..2 {
+                let _ = fs::read(source.join(name)).unwrap();
+            }
         }
         let used = in_memory(&source.join("in use"));
         assert!(used >= 12 * MIB + 100_000, "{used}");
@@ -56,8 +59,8 @@ fn pages_of_copied_files_leave_the_cache_and_earlier_ones_stay() {
         let _ = scene.copy(way, source.path(), &copy).finish().expect_success();
         // Pages that the kernel read ahead for another reader, into a slice that was done already, may be left.
         let still = in_memory(&source.join("in use"));
-        // The kernel may move a page at any time.
-        assert!(still + MIB / 4 >= used, "{way:?}: what others use stays: {still} of {used} bytes");
+        // The kernel may evict pages at any time. haul drops no ranges below 1 MiB.
+        assert!(still + MIB > used, "{way:?}: what others use stays: {still} of {used} bytes");
         let left = in_memory(source.path()).saturating_sub(used);
         assert!(left < 8 * MIB, "{way:?}: {left} bytes of the source are left in memory");
         let left = in_memory(&copy);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::{Either, select};
 use haul_core::{Error, Result, SLICE_LEN};
 use smb2::client::{Cipher, Connection};
+use smb2::msg::echo::EchoRequest;
 use smb2::msg::tree_connect::{ShareType, TreeConnectRequest, TreeConnectRequestFlags, TreeConnectResponse};
 use smb2::pack::{ReadCursor, Unpack};
 use smb2::types::flags::{Capabilities, ShareFlags};
@@ -45,6 +46,9 @@ pub(super) struct Conn {
     ticket: Option<Arc<KerberosTicket>>,
     /// Whether entries are opened to back them up.
     backup_intent: bool,
+    /// The most bytes of one command for which the server granted credits after the login. The library learns that limit
+    /// anew in the course of a run, and forgets it at times.
+    most: u64,
     in_flight: AtomicUsize,
 }
 
@@ -97,8 +101,9 @@ impl Conn {
         }
         let tree = connect_tree(login, &mut wire, &session).await?;
         let signer = if wire.should_encrypt() { None } else { WriteSigner::of(&session) };
-        let (backup_intent, in_flight) = (login.options.backup_intent, AtomicUsize::new(0));
-        Ok(Self { wire, below: Arc::downgrade(&below), signer, tree, ticket, backup_intent, in_flight })
+        let (backup_intent, most) = (login.options.backup_intent, wire.compound_write_limit());
+        let (below, in_flight) = (Arc::downgrade(&below), AtomicUsize::new(0));
+        Ok(Self { wire, below, signer, tree, ticket, backup_intent, most, in_flight })
     }
 
     /// The quickest answer to a small request so far.
@@ -130,7 +135,7 @@ impl Conn {
     pub(super) fn most(&self) -> usize {
         let params = self.wire.params();
         let read = params.map_or(65_536, |params| params.max_read_size.min(params.max_transact_size));
-        let most = self.wire.compound_write_limit().min(read.into()).min(SLICE_LEN);
+        let most = self.wire.compound_write_limit().min(self.most).min(read.into()).min(SLICE_LEN);
         usize::try_from(most).unwrap_or(65_536).max(65_536)
     }
 
@@ -156,6 +161,10 @@ impl Conn {
                 // Nothing was sent.
                 Err(smb2::Error::CreditStarvation { .. }) if begun.elapsed() < timeout => {
                     tokio::time::sleep(CREDIT_PAUSE).await;
+                    // Only answers bring more credits, and nothing may be in flight.
+                    if self.wire.credits() > 0 {
+                        let _answer = self.wire.execute(Command::Echo, &EchoRequest, None).await;
+                    }
                 }
                 frames => break frames?,
             }
