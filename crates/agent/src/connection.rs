@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use haul_core::sink::ArrivingContent;
-use haul_core::{Buffer, BufferPool};
-use haul_transport::{FrameReader, FrameWriter, LinkError, Receive, Transmit};
+use haul_core::{Buffer, BufferPool, ChainingValue, Error, ErrorKind, Side};
+use haul_transport::{FrameReader, LinkError, Receive, SharedWriter, Transmit};
 use haul_wire::{
-    FrameError, FrameHeader, FrameKind, Request, Welcome, check, decode_body, encode, encode_ping,
+    ChunkReader, FrameError, FrameHeader, FrameKind, Request, Welcome, check, decode_body, encode,
 };
 
 use crate::reply::{OutMessage, Outbox, ReplyDuty};
@@ -56,19 +56,34 @@ pub(crate) struct RequestContent<'a> {
     /// Memory for a piece, for all requests of the connection.
     piece: &'a mut Vec<u8>,
     taken: usize,
+    /// Reads the slice in chunks, if its proof follows.
+    chunks: Option<ChunkReader>,
+    /// Whether the sender could not read the slice to its end.
+    pub(crate) is_withdrawn: bool,
 }
 
 impl RequestContent<'_> {
-    /// Collects the content, of which nothing was taken piece by piece.
-    pub(crate) fn collect(self) -> Result<Buffer, LinkError> {
+    /// Collects the content, of which nothing was taken piece by piece, and the proof that follows it, if one does.
+    ///
+    /// # Errors
+    /// As those of [`ArrivingContent`].
+    pub(crate) fn collect(&mut self) -> haul_core::Result<(Buffer, Option<ChainingValue>)> {
         if self.header.payload_len == 0 {
-            return Ok(Buffer::default());
+            return Ok((Buffer::default(), None));
         }
         // Waits while the sinks hold all memory: the connection is not read then, and the local end has to wait.
         let mut content = self.pool.take();
-        let arrived = self.reader.payload(self.header, &mut content);
-        arrived.inspect_err(|_| self.outbox.end())?;
-        Ok(content)
+        // A payload fits into a buffer; a buffer without memory is a programming error.
+        let room = content.grow(self.header.payload_len as usize);
+        let room = room.ok_or_else(|| self.cut_off(FrameError::Length.into()))?;
+        read(self.reader, &mut self.chunks, room).map_err(|error| self.cut_off(error))?;
+        Ok((content, self.proof()?))
+    }
+
+    /// The content does not arrive. The request is not answered: the local end repeats it over another connection.
+    fn cut_off(&self, error: LinkError) -> Error {
+        self.outbox.end();
+        error.into_error()
     }
 }
 
@@ -77,32 +92,49 @@ impl ArrivingContent for RequestContent<'_> {
         let len = PIECE.min(self.header.payload_len as usize - self.taken);
         self.piece.resize(PIECE, 0);
         let piece = &mut self.piece[..len];
-        if let Err(error) = self.reader.content(piece) {
-            // The request is not answered: the local end repeats it over another connection.
-            self.outbox.end();
-            return Err(error.into_error());
+        if let Err(error) = read(self.reader, &mut self.chunks, piece) {
+            return Err(self.cut_off(error));
         }
         self.taken += len;
-        Ok(piece)
+        Ok(&self.piece[..len])
+    }
+
+    fn proof(&mut self) -> haul_core::Result<Option<ChainingValue>> {
+        let Some(chunks) = self.chunks.take() else { return Ok(None) };
+        let proof = chunks.trailer(&mut |bytes| self.reader.content(bytes));
+        let proof = proof.map_err(|error| self.cut_off(error))?;
+        self.is_withdrawn = proof.is_none();
+        let cause = "the other end could not read it to its end";
+        proof.map(Some).ok_or_else(|| Error::new(ErrorKind::SourceChanged, Side::Source, "read", cause))
+    }
+}
+
+/// Fills `room` with the next content.
+fn read(
+    reader: &mut FrameReader,
+    chunks: &mut Option<ChunkReader>,
+    room: &mut [u8],
+) -> Result<(), LinkError> {
+    match chunks {
+        Some(chunks) => chunks.content(room, &mut |bytes| reader.content(bytes)),
+        None => reader.content(room),
     }
 }
 
 /// The streams of a connection before its threads have them.
 pub(crate) struct Threads {
     reader: FrameReader,
-    writer: FrameWriter,
     outbox: Arc<Outbox>,
     responses: Receiver<OutMessage>,
+    welcome: Vec<u8>,
 }
 
 /// Prepares a connection whose first frame is `welcome`.
 pub(crate) fn set_up(from: Receive, to: Transmit, welcome: &Welcome) -> io::Result<(Arc<Outbox>, Threads)> {
-    let (outbox, responses) = Outbox::new();
-    outbox
-        .send(OutMessage::Frame(encode(FrameKind::Welcome, 0, welcome, 0).map_err(io::Error::other)?, None));
+    let (outbox, responses) = Outbox::new(to);
+    let welcome = encode(FrameKind::Welcome, 0, welcome, 0).map_err(io::Error::other)?;
     let reader = FrameReader::new(from, outbox.liveness.clone());
-    let writer = FrameWriter::new(to, outbox.liveness.clone());
-    Ok((outbox.clone(), Threads { reader, writer, outbox, responses }))
+    Ok((outbox.clone(), Threads { reader, outbox, responses, welcome }))
 }
 
 impl Threads {
@@ -114,13 +146,16 @@ impl Threads {
         pool: &BufferPool,
         keep: Option<Box<dyn Send + Sync>>,
     ) -> io::Result<()> {
-        let Self { mut reader, mut writer, outbox, responses } = self;
-        let ending = Ending(handler.clone());
+        let Self { mut reader, outbox, responses, welcome } = self;
+        // Before a request can be read, as its answer must not overtake the greeting.
+        outbox.writer.write(&welcome, &[])?;
+        let (ending, writing) = (Ending(handler.clone()), outbox.clone());
         thread::Builder::new().name(format!("haul-out-{number}")).spawn(move || {
             // The process that handed the connection over waits for `keep` to go.
             let _keep = keep;
             let _ending = ending;
-            write_frames(&mut writer, &responses);
+            write_frames(&writing.writer, &responses);
+            writing.writer.close();
         })?;
         let (ending, pool) = (Ending(handler.clone()), pool.clone());
         thread::Builder::new().name(format!("haul-in-{number}")).spawn(move || {
@@ -161,17 +196,30 @@ fn read_frames(
         let payload_len = header.payload_len as usize;
         check::request(&request, payload_len)?;
         handler.check(&request)?;
-        let payload = RequestContent { reader, outbox, pool, header: &header, piece: &mut piece, taken: 0 };
+        let is_chunked = matches!(request, Request::Write { proof_follows: true, .. });
+        let payload = RequestContent {
+            reader,
+            outbox,
+            pool,
+            header: &header,
+            piece: &mut piece,
+            taken: 0,
+            chunks: is_chunked.then(ChunkReader::default),
+            is_withdrawn: false,
+        };
         handler.handle(ReplyDuty::new(outbox.clone(), header.id), request, payload)?;
     }
 }
 
-fn write_frames(writer: &mut FrameWriter, responses: &Receiver<OutMessage>) {
+fn write_frames(writer: &SharedWriter, responses: &Receiver<OutMessage>) {
     let mut heads = Vec::new();
     loop {
         let mut next = match responses.recv_timeout(QUIET) {
             Ok(out) => Some(out),
-            Err(RecvTimeoutError::Timeout) => Some(OutMessage::Frame(encode_ping().to_vec(), None)),
+            Err(RecvTimeoutError::Timeout) => {
+                writer.sign_of_life();
+                continue;
+            }
             Err(RecvTimeoutError::Disconnected) => return,
         };
         heads.clear();

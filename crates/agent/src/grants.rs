@@ -119,6 +119,7 @@ mod tests {
             pages: None,
             compress: Compress::Never,
             ticket,
+            proof_may_follow: false,
         };
         assert!(grant.check(&pull(4, 7, ticket)).is_ok());
         assert!(grant.check(&Request::Connect { address: None, port: 1 }).is_ok());
@@ -129,7 +130,13 @@ mod tests {
             pull(4, 8, ticket),
             pull(5, 7, ticket),
             pull(4, 7, [0; 32]),
-            Request::Read { root: 4, batch: batch(7), pages: None, compress: Compress::Never },
+            Request::Read {
+                root: 4,
+                batch: batch(7),
+                pages: None,
+                compress: Compress::Never,
+                proof_may_follow: false,
+            },
             Request::Root { root: 4 },
             Request::Above { root: 4, names: Vec::new() },
             Request::OpenSource { root: 9, place: place.clone(), options: links.into() },

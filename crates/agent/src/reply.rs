@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use haul_codec::SendingBatch;
-use haul_core::{Buffer, Error, ErrorKind, Side};
-use haul_transport::Liveness;
+use haul_core::sink::ArrivingContent;
+use haul_core::{Buffer, Error, ErrorKind, Result, Side, SliceData};
+use haul_transport::{FrameWriter, Liveness, SharedWriter, Transmit};
 use haul_wire::{FrameKind, Response, encode};
 
 /// Content of a response, until it is written.
@@ -23,17 +24,21 @@ pub(crate) enum OutMessage {
 }
 
 /// The responses of one connection that wait to be written. Adding one never waits for the network, as the threads of
-/// sinks add them.
+/// sinks add them. Slices that are read while they are sent do not wait here.
 pub(crate) struct Outbox {
     pub(crate) liveness: Arc<Liveness>,
     out: Sender<OutMessage>,
+    /// The writing direction of the connection.
+    pub(crate) writer: SharedWriter,
 }
 
 impl Outbox {
     /// An outbox, and the end that the writing thread takes from.
-    pub(crate) fn new() -> (Arc<Self>, Receiver<OutMessage>) {
+    pub(crate) fn new(to: Transmit) -> (Arc<Self>, Receiver<OutMessage>) {
         let (out, from) = unbounded();
-        (Arc::new(Self { liveness: Arc::default(), out }), from)
+        let liveness = Arc::<Liveness>::default();
+        let writer = SharedWriter::new(Box::new(FrameWriter::new(to, liveness.clone())));
+        (Arc::new(Self { liveness, out, writer }), from)
     }
 
     /// Adds a message. On a dead connection it is dropped.
@@ -90,6 +95,28 @@ impl ReplyDuty {
             },
         };
         self.send_out(frame, content);
+    }
+
+    /// Answers with the content of one slice that is read while it is sent, on this thread. `false` if it cannot be sent so: then
+    /// nothing was read.
+    ///
+    /// # Errors
+    /// If the slice cannot be read to its end: then the answer had no proof.
+    pub(crate) fn send_passing(
+        &mut self,
+        slices: &[Result<SliceData>],
+        content: &mut dyn ArrivingContent,
+    ) -> Result<bool> {
+        let len = slices.iter().flatten().map(SliceData::data_len).sum::<u64>() as usize;
+        let (packing, ended, proof_follows) = (None, None, true);
+        let response = Response::Read { slices: slices.to_vec(), packing, ended, proof_follows };
+        let Ok(head) = encode(FrameKind::Response, self.id, &response, len) else { return Ok(false) };
+        let Some(to) = self.to.take() else { return Ok(true) };
+        let mut failed = None;
+        if to.writer.pass(&head, content, len, &mut |error| failed = Some(error)).is_err() {
+            to.end();
+        }
+        failed.map_or(Ok(true), Err)
     }
 
     /// Answers with a frame that was encoded before.

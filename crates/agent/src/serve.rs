@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use haul_codec::Packed;
-use haul_core::{BatchData, Error, ErrorKind, Result, Side, Sink, Source, WriteDone};
+use haul_core::{BatchData, Error, ErrorKind, Result, Side, Sink, SliceData, Source, WriteDone};
 use haul_local::Nice;
 use haul_transport::LinkError;
 use haul_wire::{Request, Response, RootId};
@@ -24,7 +24,7 @@ pub(crate) fn serve(
     caller: &RequestingEnd,
     reply: ReplyDuty,
     request: Request,
-    payload: RequestContent<'_>,
+    mut payload: RequestContent<'_>,
 ) -> std::result::Result<(), LinkError> {
     // On this thread, so that the sink takes writes in their order, and a connection is read no faster than its sink
     // takes them.
@@ -32,7 +32,7 @@ pub(crate) fn serve(
         return write(session, reply, request, payload);
     }
     // The content of a Swallow is dropped here, so that the connection is read as fast as it delivers.
-    drop(payload.collect()?);
+    payload.collect().map_err(|error| io::Error::other(error.to_string()))?;
     serve_without_content(session, caller, reply, request);
     Ok(())
 }
@@ -85,26 +85,42 @@ fn serve_without_content(
     }
 }
 
-/// Passes content to a sink: as it arrives if the sink takes it so, else when all of it is there.
+/// Passes content to a sink.
 fn write(
     session: &ServerSession,
     reply: ReplyDuty,
     request: Request,
     mut payload: RequestContent<'_>,
 ) -> std::result::Result<(), LinkError> {
-    let Request::Write { root, batch, mut slices, packing } = request else { return Ok(()) };
+    match pass(session, reply, request, &mut payload) {
+        // The sender knows why, and waits for no outcome.
+        Err(_) if payload.is_withdrawn => Ok(()),
+        passed => passed.map_err(|error| io::Error::other(error.to_string()).into()),
+    }
+}
+
+/// Passes content to a sink: as it arrives if the sink takes it so, else when all of it is there.
+fn pass(
+    session: &ServerSession,
+    reply: ReplyDuty,
+    request: Request,
+    payload: &mut RequestContent<'_>,
+) -> Result<()> {
+    let Request::Write { root, batch, mut slices, packing, .. } = request else { return Ok(()) };
     let Some(sink) = session.sink(root) else {
-        drop(payload.collect()?);
+        payload.collect()?;
         reply.send(&Response::Gone);
         return Ok(());
     };
     let mut done: Option<WriteDone> = Some(Box::new(move |outcomes| reply.send(&Response::Write(outcomes))));
     if packing.is_none() {
-        let taken = sink.write_arriving(&batch, &slices, &mut payload, &mut done);
-        taken.map_err(|error| io::Error::other(error.to_string()))?;
+        sink.write_arriving(&batch, &slices, payload, &mut done)?;
     }
     let Some(done) = done else { return Ok(()) };
-    let mut content = payload.collect()?;
+    let (mut content, proof) = payload.collect()?;
+    if let (Some(proof), [Ok(slice)]) = (proof, slices.as_mut_slice()) {
+        slice.value = proof;
+    }
     session.packer.unpack(packing, &mut slices, &mut content);
     sink.write(BatchData { batch, slices, content, at_hand: false }, done);
     Ok(())
@@ -172,9 +188,9 @@ fn work(session: &Arc<ServerSession>, reply: ReplyDuty, request: Request) {
 }
 
 /// Answers with content of a source.
-fn read(session: &ServerSession, reply: ReplyDuty, request: Request) {
-    let (Request::Read { root, batch, pages, compress } | Request::Pull { root, batch, pages, compress, .. }) =
-        request
+fn read(session: &ServerSession, mut reply: ReplyDuty, request: Request) {
+    let (Request::Read { root, batch, pages, compress, proof_may_follow }
+    | Request::Pull { root, batch, pages, compress, proof_may_follow, .. }) = request
     else {
         return;
     };
@@ -183,17 +199,27 @@ fn read(session: &ServerSession, reply: ReplyDuty, request: Request) {
         _ if grows && !source.caps().growing => {
             Err(Error::new(ErrorKind::Protocol, Side::Source, "read", "it is no stream of a program"))
         }
-        Some(pages) => source.read_changed(&batch, pages),
-        None => source.read(&batch),
+        Some(pages) => source.read_changed(&batch, pages).map(Some),
+        None if proof_may_follow => source.read_arriving(&batch, &mut |_, slices, content| {
+            let len = slices.iter().flatten().map(SliceData::data_len).sum();
+            match session.packer.pass(compress, len, content) {
+                Some(mut content) => reply.send_passing(slices, &mut content),
+                None => Ok(false),
+            }
+        }),
+        None => source.read(&batch).map(Some),
     });
     match data {
-        Some(Ok(data)) => {
+        Some(Ok(Some(data))) => {
             let BatchData { batch, slices, mut content, .. } = data;
             let ended = batch.entries.first().filter(|entry| grows && !entry.is_growing());
             let ended = ended.map(|entry| entry.len);
             let Packed { packing, sending } = session.packer.pack(compress, &mut content);
-            reply.send_with(&Response::Read { slices, packing, ended }, OutgoingContent { content, sending });
+            let response = Response::Read { slices, packing, ended, proof_follows: false };
+            reply.send_with(&response, OutgoingContent { content, sending });
         }
+        // It was sent while it was read.
+        Some(Ok(None)) => {}
         Some(Err(error)) => reply.send(&Response::Failed(error)),
         None => reply.send(&Response::Gone),
     }

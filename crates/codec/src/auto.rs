@@ -146,6 +146,16 @@ impl Auto {
         }
     }
 
+    /// Whether the next batch is sent uncompressed without a sample. If so, it begins.
+    pub(crate) fn begin_plain(&self) -> bool {
+        let mut state = self.at(Instant::now());
+        let is_plain = LADDER[state.chooser.at()].method.is_none() && (state.batches + 1) % SAMPLED != 1;
+        // The first batch begins the measurement.
+        let begins = is_plain && state.batches > 0;
+        state.batches += u64::from(begins);
+        begins
+    }
+
     /// A batch of `plain` bytes was compressed to `packed` bytes (if that was smaller), in so much CPU time.
     pub(crate) fn packed(&self, rung: usize, plain: usize, packed: Option<usize>, cpu: Duration) {
         let mut state = self.at(Instant::now());
@@ -166,9 +176,15 @@ impl Auto {
         self.at(Instant::now()).chooser.sampled(ratio);
     }
 
-    /// A batch is passed to the link.
+    /// A batch, or its next piece, is passed to the link.
     pub(crate) fn sending(&self) {
         self.at(Instant::now()).sending += 1;
+    }
+
+    /// A batch that is passed to the link waits for its next piece.
+    pub(crate) fn pauses(&self) {
+        let mut state = self.at(Instant::now());
+        state.sending = state.sending.saturating_sub(1);
     }
 
     /// The link has taken the batch.
@@ -185,6 +201,12 @@ impl Auto {
             let sight = window.sight(&state.window, self.allowed);
             state.chooser.tick(&sight);
         }
+    }
+
+    /// Batches that are being passed to the link.
+    #[cfg(test)]
+    pub(crate) fn being_sent(&self) -> u32 {
+        self.state.lock().sending
     }
 
     fn link(&self) -> Option<LinkTime> {

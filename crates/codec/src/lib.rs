@@ -18,4 +18,4 @@ mod results;
 pub mod split;
 
 pub use load::LinkTime;
-pub use packer::{Packed, Packer, SendingBatch};
+pub use packer::{Packed, Packer, PassingBatch, SendingBatch};

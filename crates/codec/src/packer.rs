@@ -5,8 +5,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use haul_core::buffer::BUFFER_LEN;
+use haul_core::sink::ArrivingContent;
 use haul_core::{
-    Buffer, BufferPool, Compress, Error, ErrorKind, Method, Packing, Result, Retry, Side, SliceData,
+    Buffer, BufferPool, ChainingValue, Compress, Error, ErrorKind, Method, Packing, Result, Retry, Side,
+    SliceData,
 };
 
 use crate::auto::{Auto, Choice};
@@ -73,6 +75,29 @@ pub struct SendingBatch {
     wire: u64,
 }
 
+/// Content that is read while it is sent. The time of reading does not count as that of sending.
+pub struct PassingBatch<'a> {
+    content: &'a mut dyn ArrivingContent,
+    sending: Option<SendingBatch>,
+}
+
+impl ArrivingContent for PassingBatch<'_> {
+    fn next(&mut self) -> Result<&[u8]> {
+        if let Some(sending) = &self.sending {
+            sending.packer.auto.pauses();
+        }
+        let piece = self.content.next();
+        if let Some(sending) = &self.sending {
+            sending.packer.auto.sending();
+        }
+        piece
+    }
+
+    fn proof(&mut self) -> Result<Option<ChainingValue>> {
+        self.content.proof()
+    }
+}
+
 impl Drop for SendingBatch {
     fn drop(&mut self) {
         self.packer.auto.sent(self.plain, self.wire);
@@ -112,6 +137,26 @@ impl Packer {
             SendingBatch { packer: self.clone(), plain: plain as u64, wire: content.bytes().len() as u64 }
         });
         Packed { packing, sending }
+    }
+
+    /// Prepares to send `content` of `plain` bytes that nobody has read yet, uncompressed. `None` if it has to be read first,
+    /// to be compressed or sampled.
+    pub fn pass<'a>(
+        self: &Arc<Self>,
+        wish: Compress,
+        plain: u64,
+        content: &'a mut dyn ArrivingContent,
+    ) -> Option<PassingBatch<'a>> {
+        let sending = match wish {
+            Compress::Never => None,
+            Compress::Always(_) => return None,
+            Compress::Auto if !self.auto.begin_plain() => return None,
+            Compress::Auto => {
+                self.auto.sending();
+                Some(SendingBatch { packer: self.clone(), plain, wire: plain })
+            }
+        };
+        Some(PassingBatch { content, sending })
     }
 
     fn pack_auto(&self, content: &mut Buffer) -> Option<Packing> {
@@ -303,6 +348,42 @@ mod tests {
         let mut content =
             filled(&pool, &b"but this does, and it is not known yet how fast all is ".repeat(9999));
         assert!(packer.pack(Compress::Auto, &mut content).packing.is_some());
+    }
+
+    /// A batch of two pieces that is read while it is sent.
+    struct TwoPieces(u32);
+
+    impl ArrivingContent for TwoPieces {
+        fn next(&mut self) -> Result<&[u8]> {
+            self.0 += 1;
+            Ok(if self.0 < 3 { b"piece" } else { b"" })
+        }
+    }
+
+    #[test]
+    fn plain_batches_pass_unread_except_those_that_are_sampled() {
+        let pool = BufferPool::new(64 << 20);
+        let packer = Packer::new(&pool, 2);
+        // Nothing is worth compressing on such a link.
+        packer.expect(100e9);
+        let mut passes = |wish| {
+            let mut content = TwoPieces(0);
+            let Some(mut batch) = packer.pass(wish, 10, &mut content) else { return false };
+            let sent = u32::from(wish == Compress::Auto);
+            while !batch.next().unwrap().is_empty() {
+                assert_eq!(packer.auto.being_sent(), sent);
+            }
+            drop(batch);
+            assert_eq!(packer.auto.being_sent(), 0);
+            true
+        };
+        assert!(passes(Compress::Never) && !passes(Compress::Always(Method::Lz4)));
+        for _ in 0..3 {
+            // The first of eight batches is read and sampled before it is sent.
+            assert!(!passes(Compress::Auto));
+            drop(packer.pack(Compress::Auto, &mut filled(&pool, &[7; 4096])));
+            assert!((0..7).all(|_| passes(Compress::Auto)));
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::caps::SinkCaps;
 use crate::changes::Changes;
 use crate::delta::PageHashes;
-use crate::digest::Digest;
+use crate::digest::{ChainingValue, Digest};
 use crate::entry::Entry;
 use crate::error::Result;
 use crate::packing::Traffic;
@@ -91,13 +91,27 @@ pub type WriteDone = Box<dyn FnOnce(Vec<Result<Outcome>>) + Send>;
 /// Called with the length of each piece of a clone that was read, from several threads. Returns whether to go on.
 pub type CloneRead<'a> = dyn Fn(u64) -> bool + Sync + 'a;
 
-/// Content that is still arriving over a connection.
+/// Content that is still arriving, over a connection or from a file.
 pub trait ArrivingContent {
     /// The next bytes, in order; none at the end.
     ///
     /// # Errors
-    /// If the connection is lost.
+    /// If the connection is lost, or the file cannot be read.
     fn next(&mut self) -> Result<&[u8]>;
+
+    /// The proof of the only slice if it follows the content; `None` if the slice came with its proof. To be called once
+    /// all content was taken.
+    ///
+    /// # Errors
+    /// As [`ArrivingContent::next`], and `SourceChanged` if the file changed while it was read.
+    fn proof(&mut self) -> Result<Option<ChainingValue>> {
+        Ok(None)
+    }
+
+    /// Whether the content comes from a file that this process reads, and hashes on the way.
+    fn is_at_hand(&self) -> bool {
+        false
+    }
 }
 
 /// The results that a sink reports at the end of a run.
@@ -138,11 +152,12 @@ pub trait Sink: Send + Sync {
 
     /// As [`Sink::write`], for content that is still arriving: the sink stages it piece by piece and verifies it at the
     /// end. Content that does not verify does not count, and is staged anew when it is sent again. The sink takes `done`
-    /// when all content has arrived. If it leaves `done`, it does not do that for this batch and has taken no content:
+    /// when all content has arrived; one that passes the content on over a connection takes it before, and calls it with the
+    /// error of a connection that is lost. If it leaves `done`, it does not do that for this batch and has taken no content:
     /// the caller collects the content and writes it.
     ///
     /// # Errors
-    /// If the content does not arrive. The sink leaves `done` then, too.
+    /// If the content does not arrive. The sink leaves `done` then, too, unless it has called it.
     fn write_arriving(
         &self,
         _batch: &Arc<Batch>,

@@ -192,9 +192,9 @@ pub trait Source: Send + Sync {
     /// If the whole call fails. Errors of single slices are in [`BatchData::slices`].
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData>;
 
-    /// As [`Source::read`], but a source that reads over a connection passes the content to `take` while it arrives. If
-    /// `take` takes it, the result is `None`. If a connection is lost, `take` is called again with the content of the next
-    /// one.
+    /// As [`Source::read`], but a source that reads over a connection, or a large file of this machine, passes the content to
+    /// `take` while it arrives or is read. If `take` takes it, the result is `None`. If a connection is lost, `take` is called
+    /// again with the content of the next one.
     ///
     /// # Errors
     /// As [`Source::read`].

@@ -7,10 +7,11 @@ use std::time::Instant;
 use crossbeam_channel::Sender;
 use haul_core::sink::ArrivingContent;
 use haul_core::{
-    Batch, BatchData, Error, ErrorKind, Outcome, PageHashes, Result, Retry, Side, SliceData, WriteDone,
+    Batch, BatchData, ChainingValue, Error, ErrorKind, Outcome, PageHashes, Result, Retry, Side, SliceData,
+    WriteDone,
 };
 
-use crate::bottleneck::{Bottleneck, Doing, WorkerActivity};
+use crate::bottleneck::{Doing, WorkerActivity};
 use crate::queue::Work;
 use crate::run::Run;
 
@@ -74,7 +75,15 @@ fn read(run: &Run<'_>, batch: &Arc<Batch>, done: &mut Option<WriteDone>) -> Resu
     let bottleneck = &run.meter.bottleneck;
     let mut reading = Some(bottleneck.begin(WorkerActivity::Reading));
     let mut take = |batch: &Arc<Batch>, slices: &[Result<SliceData>], content: &mut dyn ArrivingContent| {
-        let mut watched = WatchedContent { content, bottleneck, doing: reading.take() };
+        // A sink may wait for a connection before it takes content of this machine.
+        let doing = if content.is_at_hand() {
+            Some(bottleneck.begin(WorkerActivity::Writing))
+        } else {
+            reading.take()
+        };
+        let unpaid =
+            if content.is_at_hand() { slices.iter().flatten().map(SliceData::data_len).sum() } else { 0 };
+        let mut watched = WatchedContent { content, run, unpaid, doing };
         let taken = run.sink.write_arriving(batch, slices, &mut watched, done);
         drop(watched);
         reading = Some(bottleneck.begin(WorkerActivity::Reading));
@@ -87,16 +96,29 @@ fn read(run: &Run<'_>, batch: &Arc<Batch>, done: &mut Option<WriteDone>) -> Resu
 /// time.
 struct WatchedContent<'a> {
     content: &'a mut dyn ArrivingContent,
-    bottleneck: &'a Bottleneck,
+    run: &'a Run<'a>,
+    /// Bytes that count against the rate limit before the first piece is read: one slice after another is sent, so that the
+    /// first one counts soon.
+    unpaid: u64,
     doing: Option<Doing<'a>>,
 }
 
 impl ArrivingContent for WatchedContent<'_> {
     fn next(&mut self) -> Result<&[u8]> {
-        self.doing = Some(self.bottleneck.begin(WorkerActivity::Reading));
+        let bottleneck = &self.run.meter.bottleneck;
+        self.doing = Some(bottleneck.begin(WorkerActivity::Reading));
+        self.run.keep_rate(usize::try_from(std::mem::take(&mut self.unpaid)).unwrap_or(usize::MAX));
         let piece = self.content.next()?;
-        self.doing = Some(self.bottleneck.begin(WorkerActivity::Writing));
+        self.doing = Some(bottleneck.begin(WorkerActivity::Writing));
         Ok(piece)
+    }
+
+    fn proof(&mut self) -> Result<Option<ChainingValue>> {
+        self.content.proof()
+    }
+
+    fn is_at_hand(&self) -> bool {
+        self.content.is_at_hand()
     }
 }
 

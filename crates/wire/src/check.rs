@@ -28,8 +28,9 @@ pub const PART_WEIGHT: usize = 1024 * 1024;
 /// [`FrameError::Rule`] with the rule that is broken.
 pub fn request(request: &Request, payload_len: usize) -> std::result::Result<(), FrameError> {
     match request {
-        Request::Write { batch, slices, packing, .. } => {
+        Request::Write { batch, slices, packing, proof_follows, .. } => {
             self::batch(batch)?;
+            following_proof(*proof_follows, slices, *packing, payload_len)?;
             contents(batch, slices, plain_len(*packing, payload_len)?)
         }
         Request::Read { batch, pages: None, .. } if payload_len == 0 && is_slice_of_growing(batch) => {
@@ -80,11 +81,12 @@ pub fn response(
     payload_len: usize,
 ) -> std::result::Result<(), FrameError> {
     match (response, asked) {
-        (Response::Read { slices, packing, ended }, Some(batch)) => {
+        (Response::Read { slices, packing, ended, proof_follows }, Some(batch)) => {
+            following_proof(*proof_follows, slices, *packing, payload_len)?;
             let len = plain_len(*packing, payload_len)?;
             match ended {
                 None => contents(batch, slices, len),
-                Some(at) if is_slice_of_growing(batch) && *at <= MAX_FILE_LEN => {
+                Some(at) if is_slice_of_growing(batch) && !proof_follows && *at <= MAX_FILE_LEN => {
                     contents(&batch.ended_at(*at), slices, len)
                 }
                 Some(_) => Err(FrameError::Rule("the end of a file that does not grow, or is too long")),
@@ -203,6 +205,22 @@ fn is_slice_of_large(batch: &Batch) -> bool {
 
 fn pages(pages: &PageHashes) -> std::result::Result<(), FrameError> {
     if pages.is_sound() { Ok(()) } else { Err(FrameError::Rule("more pages than a slice has")) }
+}
+
+/// Checks that a proof follows nothing but the plain content of one slice.
+fn following_proof(
+    proof_follows: bool,
+    slices: &[Result<SliceData>],
+    packing: Option<Packing>,
+    payload_len: usize,
+) -> std::result::Result<(), FrameError> {
+    let is_one_slice = payload_len > 0 && packing.is_none() && matches!(slices, [Ok(_)]);
+    if proof_follows && !is_one_slice {
+        return Err(FrameError::Rule(
+            "a proof that follows something else than the plain content of one slice",
+        ));
+    }
+    Ok(())
 }
 
 /// Bytes of content that a payload stands for: no more than a buffer holds, and more than it has itself.

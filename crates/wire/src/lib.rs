@@ -57,6 +57,15 @@
 //!
 //! If a payload does not decompress to exactly the stated length, its slices count as not verified.
 //!
+//! # Slices that are read while they are sent
+//!
+//! The end that reads a slice may send it while it reads it (`proof_follows`). The proof is not known yet when the frame
+//! begins. The payload then comes in chunks ([`passing`]), whose headers the length in the header of the frame does not
+//! count, and a trailer follows: a byte 1 and the chaining value, or 33 zeros if the slice could not be read to its end.
+//! Zeros take the place of missing content then, and nothing of the slice counts. An empty chunk is a sign of life while a
+//! disk is slow. The sender of a [`Request::Write`] waits for no outcome of a slice without a proof. The sender of a
+//! [`Request::Read`] asks for the slice again, with its proof before the content, and gets the error.
+//!
 //! # Delta transfer
 //!
 //! For a file that is to be replaced, the sink can send hashes of its pages ([`Request::PageHashes`],
@@ -147,14 +156,17 @@
 
 pub mod budget;
 pub mod check;
+pub mod chunks;
 mod error;
 pub mod frame;
 mod hello;
 mod ids;
 mod limits;
 pub mod message;
+pub mod passing;
 pub mod ticket;
 
+pub use chunks::ChunkReader;
 pub use error::FrameError;
 pub use frame::{
     FrameHeader, FrameKind, HEADER_LEN, MAX_BODY, MAX_PAYLOAD, decode_body, encode, encode_ping, set_id,

@@ -1,7 +1,7 @@
 //! The version of the protocol, and the limits of lists in messages.
 
 /// The version of the protocol.
-pub const VERSION: u32 = 21;
+pub const VERSION: u32 = 22;
 
 /// The most slices in one [`crate::Request::PageHashes`].
 pub const MAX_COMPARED: u32 = 64;

@@ -132,6 +132,8 @@ pub enum Request {
         pages: Option<PageHashes>,
         /// How to compress the content of the response. Content that does not get smaller is sent uncompressed.
         compress: Compress,
+        /// Whether the proof of the only slice may follow its content.
+        proof_may_follow: bool,
     },
     /// [`haul_core::Source::digest`].
     Digest {
@@ -173,6 +175,9 @@ pub enum Request {
         slices: Vec<Result<SliceData>>,
         /// How the payload is compressed; `None` if it is not.
         packing: Option<Packing>,
+        /// Whether the only slice comes in chunks, and its proof behind it: see [`crate::passing`]. The proof in `slices` means
+        /// nothing then.
+        proof_follows: bool,
     },
     /// [`haul_core::Sink::flush`].
     Flush {
@@ -290,6 +295,8 @@ pub enum Request {
         compress: Compress,
         /// The ticket from the local end.
         ticket: Ticket,
+        /// As in [`Request::Read`].
+        proof_may_follow: bool,
     },
     /// Lowers the priority of the remote process from now on, and asks how long other processes had to wait.
     Nice,
@@ -403,6 +410,9 @@ pub enum Response {
         packing: Option<Packing>,
         /// The length of a stream that ends in the slice or before it.
         ended: Option<u64>,
+        /// Whether the only slice comes in chunks, and its proof behind it: see [`crate::passing`]. The proof in `slices` means
+        /// nothing then.
+        proof_follows: bool,
     },
     /// To [`Request::Digest`].
     Digest(Vec<Result<Digest>>),

@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use haul_testkit::needs::tool;
+use haul_testkit::tree::allocated;
 use haul_testkit::{CrashDisk, DiskFault, DiskOp, FileSystem, Need, TestMount, TestTree, assert_same_tree};
 
 use crate::scene::{Scene, Way, summary};
@@ -21,6 +23,8 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_copy_on_one_xfs_shares_its_blocks,
         a_copy_on_one_btrfs_shares_its_blocks,
         a_clone_that_cannot_be_read_fails_unless_no_verify_is_given,
+        a_slice_that_cannot_be_read_while_it_is_sent_does_not_count,
+        a_disk_that_stalls_while_a_slice_is_sent_costs_no_connection,
     ]
 }
 
@@ -139,4 +143,52 @@ fn a_clone_that_cannot_be_read_fails_unless_no_verify_is_given() {
     assert_eq!(summary(&trusted).of("cloned_bytes"), 20 << 20);
     disk.heal();
     assert_same_tree(&disk.join("src"), &copy);
+}
+
+fn a_slice_that_cannot_be_read_while_it_is_sent_does_not_count() {
+    let mut disk = CrashDisk::new(FileSystem::Ext4, DISK);
+    let source = TestTree::new(disk.join("src"), 1);
+    source.file("bad", 30 << 20);
+    source.file("good", 30 << 20);
+    rustix::fs::sync();
+    let bad = place_on_disk(&source.join("bad"));
+    for way in [Way::Push, Way::Pull, Way::Local] {
+        let scene = Scene::new();
+        let copy = scene.join("dst");
+        let from = disk.join("src");
+        let run = || scene.copy(way, &from, &copy).arg("--compress").arg("none");
+        disk.remount();
+        // Some pieces of the second slice can be read.
+        disk.fail(DiskFault::of(DiskOp::Read).bytes(bad + (6 << 20)..bad + (7 << 20)));
+        let failed = run().finish();
+        assert_eq!(failed.code(), Some(1), "{way:?}: {failed}");
+        assert!(failed.to_string().contains("Input/output error"), "{way:?}: {failed}");
+        assert!(!copy.join("bad").exists() && copy.join("good").exists(), "{way:?}: {failed}");
+        disk.heal();
+        disk.remount();
+        let again = run().finish().expect_success();
+        assert_eq!(summary(&again).of("copied"), 1, "{way:?}: {again}");
+        assert_same_tree(&from, &copy);
+    }
+}
+
+fn a_disk_that_stalls_while_a_slice_is_sent_costs_no_connection() {
+    const LEN: u64 = 80 << 20;
+    let mut disk = CrashDisk::new(FileSystem::Ext4, DISK);
+    TestTree::new(disk.join("src"), 1).file("large", LEN);
+    for way in [Way::Push, Way::Pull] {
+        let scene = Scene::new();
+        let (from, copy) = (disk.join("src"), scene.join("dst"));
+        disk.remount();
+        let mut run = scene
+            .copy(way, &from, &copy)
+            .args(["--compress", "none", "--bwlimit", "20M", "--streams", "2"])
+            .start();
+        run.wait_until("some of it has arrived", || allocated(&copy) > LEN / 5);
+        // A connection that is silent for six seconds is lost.
+        disk.stall(Duration::from_secs(9));
+        let run = run.finish().expect_success();
+        assert_eq!(summary(&run).of("wire_bytes"), LEN, "{way:?}: nothing was sent twice: {run}");
+        assert_same_tree(&from, &copy);
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use haul_core::filter::RulesAbove;
-use haul_core::source::{ScanVisit, removes_no_targets};
+use haul_core::source::{ScanVisit, TakeArriving, removes_no_targets};
 use haul_core::{
     Batch, BatchData, BufferPool, Digest, Entry, HungOperation, PageChecks, PageHashes, PageReport, RelPath,
     Result, ScanOptions, Sha256, Source, SourceCaps,
@@ -145,6 +145,10 @@ impl Source for LocalSource {
 
     fn read(&self, batch: &Arc<Batch>) -> Result<BatchData> {
         Ok(self.reader.read(&self.tree, batch))
+    }
+
+    fn read_arriving(&self, batch: &Arc<Batch>, take: &mut TakeArriving<'_>) -> Result<Option<BatchData>> {
+        self.reader.read_arriving(&self.tree, batch, take)
     }
 
     fn read_changed(&self, batch: &Arc<Batch>, pages: &PageHashes) -> Result<BatchData> {

@@ -1,48 +1,19 @@
 //! One connection to the remote end.
 
-use haul_core::sync::Mutex;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_transport::{FrameReader, FrameWriter, LinkError, Liveness};
-use haul_wire::{FrameHeader, encode_ping};
+use haul_transport::{FrameOutput, FrameReader, LinkError, Liveness, SharedWriter};
+use haul_wire::FrameHeader;
 
+use haul_core::sink::ArrivingContent;
 use haul_core::{Error, ErrorKind, Retry, Side};
 
 use haul_ssh::dial::Helper;
 
 /// A Ping is sent after this long without a frame.
 const QUIET: Duration = Duration::from_millis(900);
-
-/// The writing direction of a connection.
-pub(super) trait ConnectionWriter: Send {
-    /// Writes a header with its body, and its payload.
-    ///
-    /// # Errors
-    /// If the stream broke, or was given up.
-    fn write(&mut self, head: &[u8], payload: &[u8]) -> io::Result<()>;
-
-    /// Whether a small frame can be written without waiting.
-    fn is_ready(&self) -> bool;
-
-    /// Ends it, so that the remote end sees the end of its input.
-    fn close(self: Box<Self>);
-}
-
-impl ConnectionWriter for FrameWriter {
-    fn write(&mut self, head: &[u8], payload: &[u8]) -> io::Result<()> {
-        Self::write(self, head, payload)
-    }
-
-    fn is_ready(&self) -> bool {
-        Self::is_ready(self)
-    }
-
-    fn close(self: Box<Self>) {
-        Self::close(*self);
-    }
-}
 
 /// The reading direction of a connection.
 pub(super) trait Incoming: Send {
@@ -69,6 +40,31 @@ impl Incoming for FrameReader {
     }
 }
 
+/// The content that follows the head of a frame.
+pub(super) enum SentContent<'a> {
+    /// All of it is known.
+    Whole(&'a [u8]),
+    /// A slice that is read while it is sent.
+    Passing {
+        /// The slice.
+        content: &'a mut dyn ArrivingContent,
+        /// Its length in bytes.
+        len: usize,
+        /// Called if it cannot be read to its end, before the other end can know that.
+        withdraw: &'a mut dyn FnMut(Error),
+    },
+}
+
+impl SentContent<'_> {
+    /// The bytes of the payload.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Whole(bytes) => bytes.len(),
+            Self::Passing { len, .. } => *len,
+        }
+    }
+}
+
 /// The writing side of a connection, and the process or socket that carries it. Its reader thread has the reading side.
 pub(super) struct Connection {
     pub(super) number: u64,
@@ -76,54 +72,43 @@ pub(super) struct Connection {
     pub(super) direct: bool,
     pub(super) liveness: Arc<Liveness>,
     pub(super) helper: Option<Arc<dyn Helper>>,
-    /// `None` once the connection is closed.
-    writer: Mutex<Option<Box<dyn ConnectionWriter>>>,
+    writer: SharedWriter,
 }
 
 impl Connection {
     pub(super) fn new(
         number: u64,
         direct: bool,
-        writer: Box<dyn ConnectionWriter>,
+        writer: Box<dyn FrameOutput>,
         liveness: Arc<Liveness>,
         helper: Option<Arc<dyn Helper>>,
     ) -> Self {
-        Self { number, direct, liveness, helper, writer: Mutex::new(Some(writer)) }
+        Self { number, direct, liveness, helper, writer: SharedWriter::new(writer) }
     }
 
     /// Writes a frame; waits for the frame before it and for the remote end to take this one.
-    pub(super) fn send(&self, head: &[u8], payload: &[u8]) -> io::Result<()> {
-        match &mut *self.writer.lock() {
-            Some(writer) => writer.write(head, payload),
-            None => Err(io::ErrorKind::NotConnected.into()),
+    pub(super) fn send(&self, head: &[u8], content: SentContent<'_>) -> io::Result<()> {
+        match content {
+            SentContent::Whole(bytes) => self.writer.write(head, bytes),
+            SentContent::Passing { content, len, withdraw } => self.writer.pass(head, content, len, withdraw),
         }
     }
 
-    /// Sends a Ping if nothing else was sent for a while. Never waits.
+    /// Gives a sign of life if nothing else was sent for a while. Never waits.
     pub(super) fn heartbeat(&self) {
-        if self.liveness.quiet_for() < QUIET {
-            return;
-        }
-        let Some(mut writer) = self.writer.try_lock() else { return };
-        if let Some(writer) = &mut *writer
-            && writer.is_ready()
-        {
-            // If it fails, the reader sees the end of the connection too.
-            let _ = writer.write(&encode_ping(), &[]);
+        if self.liveness.quiet_for() >= QUIET {
+            self.writer.sign_of_life();
         }
     }
 
     /// How long no byte of the frame in progress was accepted.
     pub(super) fn stuck_for(&self) -> Duration {
-        if self.writer.try_lock().is_some() { Duration::ZERO } else { self.liveness.quiet_for() }
+        if self.writer.is_writing() { self.liveness.quiet_for() } else { Duration::ZERO }
     }
 
     /// Closes the writing direction, so that the remote end sees the end of its input. Does nothing during a write.
     pub(super) fn close(&self) {
-        let writer = self.writer.try_lock().and_then(|mut writer| writer.take());
-        if let Some(writer) = writer {
-            writer.close();
-        }
+        self.writer.close();
     }
 
     /// Ends the connection at once.

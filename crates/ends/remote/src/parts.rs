@@ -18,6 +18,8 @@ pub(super) struct WriteFrame {
     pub(super) slices: Vec<Result<SliceData>>,
     /// Only of a batch that fits into one frame.
     pub(super) packing: Option<Packing>,
+    /// Whether the proof of the only slice follows the content.
+    pub(super) proof_follows: bool,
     pub(super) content: Range<usize>,
 }
 
@@ -45,9 +47,9 @@ impl WriteFrame {
         root: haul_wire::RootId,
         into: &mut Vec<EncodedPart>,
     ) -> std::result::Result<(), FrameError> {
-        let Self { batch, slices, packing, content } = self;
+        let Self { batch, slices, packing, proof_follows, content } = self;
         let count = slices.len();
-        let request = Request::Write { root, batch, slices, packing };
+        let request = Request::Write { root, batch, slices, packing, proof_follows };
         check::request(&request, content.len())?;
         match encode(FrameKind::Request, 0, &request, content.len()) {
             Ok(frame) => {
@@ -68,7 +70,7 @@ impl WriteFrame {
         let halves = [(0, slices, content.start..middle), (count / 2, second, middle..content.end)];
         for (from, slices, content) in halves {
             let batch = Arc::new(part_of(&batch, from, slices.len()));
-            Self { batch, slices, packing: None, content }.encode(root, into)?;
+            Self { batch, slices, packing: None, proof_follows: false, content }.encode(root, into)?;
         }
         Ok(())
     }

@@ -9,7 +9,8 @@ use haul_codec::Packer;
 use haul_core::location::SshHost;
 use haul_core::source::TakeArriving;
 use haul_core::{
-    Batch, BatchData, Buffer, BufferPool, Compress, Error, ErrorKind, Note, Pressure, Result, Side,
+    Batch, BatchData, Buffer, BufferPool, ChainingValue, Compress, Error, ErrorKind, Note, Pressure, Result,
+    Side, SliceData,
 };
 use haul_ssh::dial::Dial;
 use haul_ssh::{Errand, SshDialer};
@@ -230,11 +231,21 @@ impl Peer {
         take: &mut TakeArriving<'_>,
     ) -> Result<(Option<BatchData>, u64)> {
         check::batch(batch)?;
-        let session = &self.session;
         let owes = batch.iter().map(|(entry, slice)| slice.len_in(entry.len)).sum();
-        let room = || Some(session.pool.take());
-        let mut take = |response, content| self.take_read(request, batch, travelled, response, content, take);
-        session.call_and_take(request, Pick::Read(owes), &room, &mut take)?
+        let room = || Some(self.session.pool.take());
+        let mut read = |request: &Request| {
+            let mut take =
+                |response, content| self.take_read(request, batch, travelled, response, content, take);
+            self.session.call_and_take(request, Pick::Read(owes), &room, &mut take)?
+        };
+        match read(request)? {
+            ReadBatch::Taken(data, wire_bytes) => Ok((data, wire_bytes)),
+            // It says why now, or has read it by now.
+            ReadBatch::Withdrawn => match read(&with_proof_before(request))? {
+                ReadBatch::Taken(data, wire_bytes) => Ok((data, wire_bytes)),
+                ReadBatch::Withdrawn => Err(unexpected_answer()),
+            },
+        }
     }
 
     /// As [`Peer::read`], and takes nothing while it arrives.
@@ -258,19 +269,16 @@ impl Peer {
         response: Response,
         content: Option<ReplyContent>,
         take: &mut TakeArriving<'_>,
-    ) -> Result<Result<(Option<BatchData>, u64)>> {
-        let (mut slices, packing, ended) = match response {
-            Response::Read { slices, packing, ended } => (slices, packing, ended),
-            Response::Failed(error) => return Ok(Err(error)),
-            Response::Gone => {
-                return Ok(Err(self.session.root_is_gone()));
+    ) -> Result<Result<ReadBatch>> {
+        let (mut slices, packing, ended, proof_follows) = match response {
+            Response::Read { slices, packing, ended, proof_follows } => {
+                (slices, packing, ended, proof_follows)
             }
+            Response::Failed(error) => return Ok(Err(error)),
+            Response::Gone => return Ok(Err(self.session.root_is_gone())),
             _ => return Ok(Err(unexpected_answer())),
         };
-        // Equal pages are possible only if the request has page hashes.
-        let has_pages =
-            matches!(request, Request::Read { pages: Some(_), .. } | Request::Pull { pages: Some(_), .. });
-        if !has_pages && slices.iter().flatten().any(|read| read.same_len() > 0) {
+        if !is_asked_for(request, &slices, proof_follows) {
             return Ok(Err(unexpected_answer()));
         }
         let batch = ended.map_or_else(|| batch.clone(), |len| Arc::new(batch.ended_at(len)));
@@ -279,16 +287,36 @@ impl Peer {
         let mut content = match content {
             None => Buffer::default(),
             Some(mut arriving) => {
-                if packing.is_none() && take(&batch, &slices, &mut arriving)? {
-                    travelled.count(wire_bytes, method);
-                    return Ok(Ok((None, wire_bytes as u64)));
+                if proof_follows {
+                    arriving.expect_proof();
                 }
-                arriving.collect()?
+                let received = receive(&mut arriving, &mut |arriving| {
+                    // A sink takes no compressed content.
+                    if packing.is_some() { Ok(false) } else { take(&batch, &slices, arriving) }
+                });
+                match received {
+                    Err(_) if arriving.is_withdrawn() => {
+                        travelled.count(wire_bytes, method);
+                        return Ok(Ok(ReadBatch::Withdrawn));
+                    }
+                    Err(error) => return Err(error),
+                    Ok(None) => {
+                        travelled.count(wire_bytes, method);
+                        return Ok(Ok(ReadBatch::Taken(None, wire_bytes as u64)));
+                    }
+                    Ok(Some((content, proof))) => {
+                        if let (Some(proof), [Ok(slice)]) = (proof, slices.as_mut_slice()) {
+                            slice.value = proof;
+                        }
+                        content
+                    }
+                }
             }
         };
         travelled.count(wire_bytes, method);
         self.packer.unpack(packing, &mut slices, &mut content);
-        Ok(Ok((Some(BatchData { batch, slices, content, at_hand: false }), wire_bytes as u64)))
+        let data = BatchData { batch, slices, content, at_hand: false };
+        Ok(Ok(ReadBatch::Taken(Some(data), wire_bytes as u64)))
     }
 
     pub(super) fn streams(&self) -> u32 {
@@ -302,6 +330,43 @@ impl Drop for Peer {
         // Threads that wait at the gate end.
         self.gate.end();
     }
+}
+
+/// The answer to a request for the content of a batch.
+enum ReadBatch {
+    /// The content, unless it was taken while it arrived, and its bytes on the wire.
+    Taken(Option<BatchData>, u64),
+    /// The remote end could not read the slice to its end, and did not say why.
+    Withdrawn,
+}
+
+/// Whether the request allows these slices in its answer: equal pages only if it has page hashes, and a proof behind the
+/// content only if it says so.
+fn is_asked_for(request: &Request, slices: &[Result<SliceData>], proof_follows: bool) -> bool {
+    let (Request::Read { pages, proof_may_follow, .. } | Request::Pull { pages, proof_may_follow, .. }) =
+        request
+    else {
+        return false;
+    };
+    let is_same = slices.iter().flatten().any(|slice| slice.same_len() > 0);
+    (pages.is_some() || !is_same) && (*proof_may_follow || !proof_follows)
+}
+
+/// Passes content on while it arrives, or collects it with the proof that follows it. `None` if it was taken.
+fn receive(
+    arriving: &mut ReplyContent,
+    take: &mut dyn FnMut(&mut ReplyContent) -> Result<bool>,
+) -> Result<Option<(Buffer, Option<ChainingValue>)>> {
+    if take(arriving)? { Ok(None) } else { arriving.collect().map(Some) }
+}
+
+/// The same request, whose answer says of a slice that cannot be read why.
+fn with_proof_before(request: &Request) -> Request {
+    let mut request = request.clone();
+    if let Request::Read { proof_may_follow, .. } | Request::Pull { proof_may_follow, .. } = &mut request {
+        *proof_may_follow = false;
+    }
+    request
 }
 
 /// Takes the content of one kind of response; `None` if it is another kind.

@@ -11,7 +11,6 @@ use haul_core::{Error, Result, Retry, Side};
 use haul_wire::{FrameKind, Request, Response, encode};
 
 use super::peer::{Peer, only, unexpected_answer};
-use super::reply_content::ReplyContent;
 use super::state::{OnReply, Pick, RawReply};
 
 /// Requests to measure a round trip: the quickest one counts.
@@ -97,7 +96,7 @@ impl Peer {
     pub fn carries_large(&self, direction: ContentDirection) -> Result<bool> {
         let (sender, receiver) = crossbeam_channel::bounded(1);
         let on_reply = Box::new(move |reply: Result<RawReply>| {
-            let read = reply.and_then(|reply| reply.content.map(ReplyContent::collect).transpose());
+            let read = reply.and_then(|reply| reply.content.map(|mut content| content.collect()).transpose());
             drop(sender.send(read.map(drop)));
         });
         self.exchange(direction, &noise(LARGE), LARGE, Pick::Small, on_reply)?;
@@ -282,7 +281,7 @@ impl<'a> LinkMeasurement<'a> {
         let reply = reply?;
         let right = reply.payload_len == expected;
         let (response, content) = self.peer.session.open_reply(reply, None)?;
-        content.map(ReplyContent::collect).transpose()?;
+        content.map(|mut content| content.collect()).transpose()?;
         match response {
             Response::Done | Response::Produced if right => Ok(()),
             Response::Failed(error) => Err(error),

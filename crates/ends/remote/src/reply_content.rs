@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use haul_core::sink::ArrivingContent;
 use haul_core::sync::{Condvar, Mutex};
-use haul_core::{Buffer, Error, Result, Retry};
+use haul_core::{Buffer, ChainingValue, Error, ErrorKind, Result, Retry, Side};
 use haul_transport::LinkError;
-use haul_wire::FrameError;
+use haul_wire::{ChunkReader, FrameError};
 
 use super::connection::{Connection, Incoming};
 
@@ -61,6 +61,10 @@ pub(super) struct ReplyContent {
     /// `None` once it was given back.
     reader: Option<Box<dyn Incoming>>,
     back: Arc<GivenBack>,
+    /// Reads the slice in chunks, if its proof follows.
+    chunks: Option<ChunkReader>,
+    /// Whether the other end could not read the slice to its end.
+    is_withdrawn: bool,
 }
 
 impl ReplyContent {
@@ -75,23 +79,36 @@ impl ReplyContent {
     ) -> (Self, Arc<GivenBack>) {
         let back = Arc::new(GivenBack::default());
         let (arrived, reader) = (Some(arrived), Some(reader));
-        (Self { name, arrived, len, taken: 0, room, reader, back: Arc::clone(&back) }, back)
+        let own = Arc::clone(&back);
+        let (chunks, is_withdrawn) = (None, false);
+        (Self { name, arrived, len, taken: 0, room, reader, back: own, chunks, is_withdrawn }, back)
     }
 
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Reads all of it, of which nothing was read before.
+    /// Its proof follows. To be called before anything of it is read.
+    pub(super) fn expect_proof(&mut self) {
+        self.chunks = Some(ChunkReader::default());
+    }
+
+    /// Whether the other end could not read the slice to its end.
+    pub(super) fn is_withdrawn(&self) -> bool {
+        self.is_withdrawn
+    }
+
+    /// Reads all of it, of which nothing was read before, and the proof that follows it, if one does.
     ///
     /// # Errors
-    /// If it does not arrive. The request may be repeated on another connection.
-    pub(super) fn collect(mut self) -> Result<Buffer> {
+    /// If it does not arrive: the request may be repeated on another connection. `SourceChanged` if it is withdrawn.
+    pub(super) fn collect(&mut self) -> Result<(Buffer, Option<ChainingValue>)> {
         if self.taken > 0 {
             return Err(Connection::lost("its content was read before"));
         }
         self.read(self.len)?;
-        Ok(mem::take(&mut self.room))
+        let content = mem::take(&mut self.room);
+        Ok((content, self.proof()?))
     }
 
     /// Reads the next `len` bytes into the beginning of the memory.
@@ -102,17 +119,25 @@ impl ReplyContent {
         };
         // The content fits into a buffer of a pool; a buffer without memory is a programming error.
         let room = self.room.grow(len).ok_or(LinkError::Frame(FrameError::Length));
-        if let Err(error) = room.and_then(|room| reader.content(room)) {
-            let error = error.into_error().on(&self.name).with_retry(Retry::OtherStream);
-            self.reader = None;
-            self.back.put(Err(error.clone()));
-            return Err(error);
+        let read = room.and_then(|room| match &mut self.chunks {
+            Some(chunks) => chunks.content(room, &mut |bytes| reader.content(bytes)),
+            None => reader.content(room),
+        });
+        if let Err(error) = read {
+            return Err(self.cut_off(error));
         }
         self.taken += len;
-        if self.taken == self.len {
+        if self.taken == self.len && self.chunks.is_none() {
             self.give_back();
         }
         Ok(())
+    }
+
+    fn cut_off(&mut self, error: LinkError) -> Error {
+        let error = error.into_error().on(&self.name).with_retry(Retry::OtherStream);
+        self.reader = None;
+        self.back.put(Err(error.clone()));
+        error
     }
 
     fn give_back(&mut self) {
@@ -133,6 +158,21 @@ impl ArrivingContent for ReplyContent {
         }
         self.read(len)?;
         Ok(self.room.bytes())
+    }
+
+    fn proof(&mut self) -> Result<Option<ChainingValue>> {
+        let Some(chunks) = self.chunks.take() else { return Ok(None) };
+        let Some(reader) = &mut self.reader else {
+            return Err(Connection::lost("its content was read before"));
+        };
+        let proof = match chunks.trailer(&mut |bytes| reader.content(bytes)) {
+            Ok(proof) => proof,
+            Err(error) => return Err(self.cut_off(error)),
+        };
+        self.give_back();
+        self.is_withdrawn = proof.is_none();
+        let cause = "the other end could not read it to its end";
+        proof.map(Some).ok_or_else(|| Error::new(ErrorKind::SourceChanged, Side::Source, "read", cause))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use haul_core::{Buffer, Error, Result, Retry};
 use haul_wire::{FrameKind, Request, Response, check, decode_body, encode, set_id};
 
-use super::connection::Connection;
+use super::connection::{Connection, SentContent};
 use super::reply_content::{Mailbox, ReplyContent};
 use super::session::Session;
 use super::state::{OnReply, PendingRequest, Pick, RawReply};
@@ -112,6 +112,18 @@ impl Session {
         buffer: Option<Buffer>,
         on_reply: OnReply,
     ) {
+        self.submit_with(frame, SentContent::Whole(payload), pick, buffer, on_reply);
+    }
+
+    /// As [`Session::submit`], with content that may be read while it is sent.
+    pub(super) fn submit_with(
+        &self,
+        frame: &mut [u8],
+        content: SentContent<'_>,
+        pick: Pick,
+        buffer: Option<Buffer>,
+        on_reply: OnReply,
+    ) {
         let owes = match pick {
             Pick::Read(bytes) | Pick::Write(bytes) => bytes,
             Pick::Small | Pick::Connection(_) => 0,
@@ -145,7 +157,7 @@ impl Session {
                     let notes = if owes > 0 { state.content_goes() } else { Vec::new() };
                     drop(state);
                     notes.iter().for_each(|note| (self.note)(note));
-                    self.write(&connection, frame, payload, matches!(pick, Pick::Write(_)));
+                    self.write(&connection, frame, content, matches!(pick, Pick::Write(_)));
                     return;
                 }
                 if matches!(pick, Pick::Connection(_)) {
@@ -159,13 +171,14 @@ impl Session {
         }
     }
 
-    fn write(&self, connection: &Connection, frame: &[u8], payload: &[u8], checked_out: bool) {
-        if let Err(error) = connection.send(frame, payload) {
+    fn write(&self, connection: &Connection, frame: &[u8], content: SentContent<'_>, checked_out: bool) {
+        let len = content.len() as u64;
+        if let Err(error) = connection.send(frame, content) {
             self.lose(connection.number, Connection::lost(&error.to_string()));
         } else if checked_out {
             let mut state = self.lock();
-            state.moved += payload.len() as u64;
-            state.sent += payload.len() as u64;
+            state.moved += len;
+            state.sent += len;
             if let Some(up) = state.up(connection.number) {
                 up.writing = false;
             }

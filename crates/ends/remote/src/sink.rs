@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_codec::Packed;
+use haul_core::sink::ArrivingContent;
 use haul_core::{
     Answer, Batch, BatchData, Compress, Entry, Error, FinishReport, HardLink, HungOperation, Offer,
-    PageHashes, PageReport, RelPath, Result, Said, Sink, SinkCaps, Traffic, WriteDone,
+    PageHashes, PageReport, RelPath, Result, Said, Sink, SinkCaps, SliceData, Traffic, WriteDone,
 };
 use haul_spool::Spool;
 use haul_wire::{FrameKind, Request, Response, check, encode};
 
+use super::connection::SentContent;
 use super::parts::{Gathered, WriteFrame, failed, fits};
 use super::peer::{Peer, only, too_large, unexpected_answer};
 use super::root::RemoteRoot;
@@ -128,7 +130,8 @@ impl Sink for PeerSink {
         // Held until the connection has accepted all of it.
         let Packed { packing, sending: _sending } = self.peer().packer.pack(wish, &mut content);
         let mut parts = Vec::with_capacity(1);
-        let whole = WriteFrame { batch, slices, packing, content: 0..content.bytes().len() };
+        let whole =
+            WriteFrame { batch, slices, packing, proof_follows: false, content: 0..content.bytes().len() };
         if let Err(error) = whole.encode(self.root.id, &mut parts) {
             return done(failed(count, &error.into()));
         }
@@ -153,6 +156,54 @@ impl Sink for PeerSink {
                 }
             }
         }
+    }
+
+    fn write_arriving(
+        &self,
+        batch: &Arc<Batch>,
+        slices: &[Result<SliceData>],
+        content: &mut dyn ArrivingContent,
+        done: &mut Option<WriteDone>,
+    ) -> Result<()> {
+        let [Ok(slice)] = slices else { return Ok(()) };
+        let len = slice.data_len() as usize;
+        if !content.is_at_hand() || !fits(batch) {
+            return Ok(());
+        }
+        let whole = WriteFrame {
+            batch: batch.clone(),
+            slices: slices.to_vec(),
+            packing: None,
+            proof_follows: true,
+            content: 0..len,
+        };
+        let mut parts = Vec::with_capacity(1);
+        // An error is found again, and reported, when the slice is sent as a whole.
+        let (Ok(()), [part]) = (whole.encode(self.root.id, &mut parts), parts.as_mut_slice()) else {
+            return Ok(());
+        };
+        let Some(mut passing) = self.peer().packer.pass(self.peer().compress, len as u64, content) else {
+            return Ok(());
+        };
+        let waiting = Arc::new(Mutex::new(done.take()));
+        let answered = waiting.clone();
+        let answer: WriteDone = Box::new(move |outcomes| {
+            let done = answered.lock().take();
+            if let Some(done) = done {
+                done(outcomes);
+            }
+        });
+        let mut withdrawn = None;
+        let mut withdraw = |error| {
+            *done = waiting.lock().take();
+            withdrawn = Some(error);
+        };
+        let passing = SentContent::Passing { content: &mut passing, len, withdraw: &mut withdraw };
+        self.root.traffic.count(len, None);
+        let (session, pick) = (&self.peer().session, Pick::Write(len as u64));
+        let on_reply = on_written(session, 1, answer);
+        session.submit_with(&mut part.frame, passing, pick, None, on_reply);
+        withdrawn.map_or(Ok(()), Err)
     }
 
     fn fetch(&self, batch: &Arc<Batch>, done: WriteDone) -> Option<WriteDone> {

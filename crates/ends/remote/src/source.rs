@@ -141,7 +141,7 @@ impl PeerSource {
     /// The request for the content of a batch.
     fn request(&self, batch: &Arc<Batch>, pages: Option<PageHashes>) -> Request {
         let compress = self.root.peer.compress;
-        Request::Read { root: self.root.id, batch: batch.clone(), pages, compress }
+        Request::Read { root: self.root.id, batch: batch.clone(), pages, compress, proof_may_follow: true }
     }
 }
 

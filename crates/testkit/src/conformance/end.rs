@@ -10,7 +10,7 @@ use super::bench::{Subject, TestBench};
 use super::case::ConformanceCase;
 use super::keeps::Keeps;
 use super::{
-    capabilities, sink_changes, sink_content, sink_names, sink_offers, sink_resume, sink_streams,
+    arriving, capabilities, sink_changes, sink_content, sink_names, sink_offers, sink_resume, sink_streams,
     source_read, source_scan,
 };
 
@@ -49,7 +49,7 @@ impl TestedEnd {
     /// The promises of a source.
     #[must_use]
     pub fn source_cases() -> Vec<&'static ConformanceCase> {
-        all([source_scan::CASES, source_read::CASES, capabilities::SOURCE_CASES])
+        all([source_scan::CASES, source_read::CASES, arriving::SOURCE_CASES, capabilities::SOURCE_CASES])
     }
 
     /// The promises of a sink.
@@ -59,6 +59,7 @@ impl TestedEnd {
             sink_offers::CASES,
             sink_changes::CASES,
             sink_content::CASES,
+            arriving::SINK_CASES,
             sink_resume::CASES,
             sink_streams::CASES,
             sink_names::CASES,

@@ -4,6 +4,7 @@
 //! an empty place and the functions that open it. [`TestedEnd::check_source`] and [`TestedEnd::check_sink`] run all
 //! cases, and name every case that failed in one message. They skip a case that needs more than the end keeps.
 
+mod arriving;
 mod bench;
 mod capabilities;
 mod case;

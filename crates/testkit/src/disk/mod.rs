@@ -30,6 +30,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_bind, mount_change, unmount};
@@ -137,6 +138,12 @@ impl CrashDisk {
     /// Ends all faults, and forgets a cut that has not happened yet.
     pub fn heal(&self) {
         self.image.lock().heal();
+    }
+
+    /// Answers nothing for so long.
+    pub fn stall(&self, time: Duration) {
+        let _all = self.image.lock();
+        thread::sleep(time);
     }
 
     /// Cuts the power at an operation to come.

@@ -4,8 +4,11 @@ use std::io::{self, Read};
 
 use crc_fast::{CrcAlgorithm, checksum};
 use haul_core::digest::SliceHasher;
+use haul_core::{ChainingValue, Error, Side};
+use haul_wire::passing::{chunk_header, encode_trailer};
 use haul_wire::{
-    FrameHeader, FrameKind, HEADER_LEN, MAX_BODY, MAX_PAYLOAD, Response, decode_body, encode, encode_ping,
+    ChunkReader, FrameHeader, FrameKind, HEADER_LEN, MAX_BODY, MAX_PAYLOAD, Request, Response, decode_body,
+    encode, encode_ping,
 };
 
 /// A frame as it came.
@@ -15,6 +18,8 @@ pub(crate) struct Frame {
     pub(crate) id: u64,
     pub(crate) body: Vec<u8>,
     pub(crate) payload: Vec<u8>,
+    /// The proof that follows the payload, or that there is none, if the payload comes in chunks.
+    pub(crate) proof: Option<Option<ChainingValue>>,
 }
 
 /// Everything that a frame can become.
@@ -49,6 +54,8 @@ pub(crate) const CHANGES: &[&str] = &[
     "content-none",
     "content-most",
     "content-other",
+    "proof-other",
+    "proof-none",
     "twice",
     "never",
     "late",
@@ -84,10 +91,19 @@ impl Frame {
         }
         let header = FrameHeader::decode(&head).map_err(io::Error::other)?;
         let mut body = vec![0; header.body_len as usize];
-        let mut payload = vec![0; header.payload_len as usize];
         from.read_exact(&mut body)?;
-        from.read_exact(&mut payload)?;
-        Ok(Some(Self { kind: header.kind, id: header.id, body, payload }))
+        let mut payload = vec![0; header.payload_len as usize];
+        let cut = |error: &io::Error| Error::io(Side::Wire, "read", error);
+        let mut fill = |bytes: &mut [u8]| from.read_exact(bytes).map_err(|error| cut(&error));
+        let proof = if is_chunked(header.kind, &body) {
+            let mut chunks = ChunkReader::default();
+            let proof = chunks.content(&mut payload, &mut fill).and_then(|()| chunks.trailer(&mut fill));
+            Some(proof.map_err(|error| io::Error::other(error.to_string()))?)
+        } else {
+            from.read_exact(&mut payload)?;
+            None
+        };
+        Ok(Some(Self { kind: header.kind, id: header.id, body, payload, proof }))
     }
 
     /// Its bytes, with checksums that are right and the lengths that it has.
@@ -103,7 +119,14 @@ impl Frame {
             id: self.id,
             body_crc: crc(&self.body[..self.body.len().min(body_len as usize)]),
         };
-        [&header.encode()[..], &self.body, &self.payload].concat()
+        let head = [&header.encode()[..], &self.body].concat();
+        match self.proof {
+            None => [head, self.payload.clone()].concat(),
+            Some(proof) => {
+                let chunk = chunk_header(self.payload.len());
+                [&head[..], &chunk, &self.payload, &encode_trailer(proof)].concat()
+            }
+        }
     }
 
     /// The frame after a change. `old` and `other` are ids of requests that were answered and that were not.
@@ -159,6 +182,8 @@ impl Frame {
                 let middle = frame.payload.len() / 2;
                 frame.payload.get_mut(middle..=middle).into_iter().flatten().for_each(|byte| *byte ^= 1);
             }),
+            "proof-other" => with(&|frame| frame.proof = frame.proof.map(|_| Some(ChainingValue([7; 32])))),
+            "proof-none" => with(&|frame| frame.proof = frame.proof.map(|_| None)),
             "twice" => [&whole[..], &whole].concat(),
             "never" => Vec::new(),
             "late" => return FalseFrame::Later(whole),
@@ -174,10 +199,21 @@ impl Frame {
     }
 }
 
+/// Whether the payload comes in chunks.
+fn is_chunked(kind: FrameKind, body: &[u8]) -> bool {
+    match kind {
+        FrameKind::Request => matches!(decode_body(body), Ok(Request::Write { proof_follows: true, .. })),
+        FrameKind::Response => matches!(decode_body(body), Ok(Response::Read { proof_follows: true, .. })),
+        _ => false,
+    }
+}
+
 /// The frame with another byte in its first slice, and with the proof of that content, so that nobody can detect it.
 /// `None` if the content is packed, or the slice is not a whole small file without holes.
 fn other_content(frame: &Frame) -> Option<Vec<u8>> {
-    let Ok(Response::Read { mut slices, packing: None, ended }) = decode_body(&frame.body) else {
+    let Ok(Response::Read { mut slices, packing: None, ended, proof_follows: false }) =
+        decode_body(&frame.body)
+    else {
         return None;
     };
     let first = slices.first_mut()?.as_mut().ok()?;
@@ -189,7 +225,7 @@ fn other_content(frame: &Frame) -> Option<Vec<u8>> {
     let mut hasher = SliceHasher::new(u64::from(extent.len), 0);
     hasher.update(content);
     first.value = hasher.finish();
-    let response = Response::Read { slices, packing: None, ended };
+    let response = Response::Read { slices, packing: None, ended, proof_follows: false };
     told.body = encode(FrameKind::Response, 0, &response, 0).ok()?.split_off(HEADER_LEN);
     Some(told.bytes())
 }

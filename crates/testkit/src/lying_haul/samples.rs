@@ -171,7 +171,7 @@ fn scan() -> Response {
 fn read(packing: Option<Packing>) -> Response {
     let extents = vec![Extent::data(0, 10), Extent { start: 4096, len: 7, same: true }];
     let slices = vec![Ok(SliceData { extents, value: ChainingValue([7; 32]) }), Err(error(Retry::Again))];
-    Response::Read { slices, packing, ended: None }
+    Response::Read { slices, packing, ended: None, proof_follows: false }
 }
 
 fn pages() -> PageHashes {

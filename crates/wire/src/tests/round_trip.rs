@@ -120,10 +120,20 @@ fn request() -> impl Strategy<Value = Request> {
     let digest = || option::of(any::<[u8; 32]>().prop_map(Digest));
     let offer = (entry(), digest()).prop_map(|(entry, digest)| Offer { entry: Arc::new(entry), digest });
     prop_oneof![
-        (any::<u32>(), batch(), slices(), packing())
-            .prop_map(|(root, batch, slices, packing)| { Request::Write { root, batch, slices, packing } }),
-        (any::<u32>(), batch(), option::of(pages()), compress())
-            .prop_map(|(root, batch, pages, compress)| Request::Read { root, batch, pages, compress }),
+        (any::<u32>(), batch(), slices(), packing(), any::<bool>()).prop_map(
+            |(root, batch, slices, packing, proof_follows)| {
+                Request::Write { root, batch, slices, packing, proof_follows }
+            }
+        ),
+        (any::<u32>(), batch(), option::of(pages()), compress(), any::<bool>()).prop_map(
+            |(root, batch, pages, compress, proof_may_follow)| Request::Read {
+                root,
+                batch,
+                pages,
+                compress,
+                proof_may_follow
+            }
+        ),
         (any::<u32>(), entry().prop_map(Arc::new), any::<std::ops::Range<u32>>())
             .prop_map(|(root, entry, slices)| Request::PageHashes { root, entry, slices }),
         (any::<u32>(), vec(offer, 0..10)).prop_map(|(root, offers)| Request::Offer { root, offers }),
@@ -151,11 +161,14 @@ fn response() -> impl Strategy<Value = Response> {
     prop_oneof![
         error().prop_map(Response::Failed),
         vec(pages(), 0..5).prop_map(Response::PageHashes),
-        (slices(), packing(), option::of(any::<u64>())).prop_map(|(slices, packing, ended)| Response::Read {
-            slices,
-            packing,
-            ended
-        }),
+        (slices(), packing(), option::of(any::<u64>()), any::<bool>()).prop_map(
+            |(slices, packing, ended, proof_follows)| Response::Read {
+                slices,
+                packing,
+                ended,
+                proof_follows
+            }
+        ),
         (vec(any::<u8>(), 0..20), any::<bool>())
             .prop_map(|(text, ended)| Response::Said(haul_core::Said { text, ended })),
         vec(prop_oneof![answer.prop_map(Ok), error().prop_map(Err)], 0..10).prop_map(Response::Answers),

@@ -15,15 +15,21 @@ use super::samples::{CONTENT, PACKED, PACKING, batch, changed, entry, pages, rea
 use crate::{FrameError, MAX_COMPARED, MAX_PAYLOAD, Request, Response, check, decode_body};
 
 fn write(batch: Batch, slices: Vec<haul_core::Result<SliceData>>) -> Request {
-    Request::Write { root: 1, batch: Arc::new(batch), slices, packing: None }
+    Request::Write { root: 1, batch: Arc::new(batch), slices, packing: None, proof_follows: false }
 }
 
 fn read_request(batch: Batch) -> Request {
-    Request::Read { root: 1, batch: Arc::new(batch), pages: None, compress: Compress::Auto }
+    Request::Read {
+        root: 1,
+        batch: Arc::new(batch),
+        pages: None,
+        compress: Compress::Auto,
+        proof_may_follow: false,
+    }
 }
 
 fn answer() -> Response {
-    Response::Read { slices: read(), packing: None, ended: None }
+    Response::Read { slices: read(), packing: None, ended: None, proof_follows: false }
 }
 
 #[test]
@@ -80,10 +86,11 @@ fn a_stream_grows_in_whole_slices() {
         pages: None,
         compress: Compress::Auto,
         ticket: [0; 32],
+        proof_may_follow: false,
     };
     refused(&pull, 0);
     let end = |asked: &Batch, len, ended| {
-        let answer = Response::Read { slices: data(len), packing: None, ended };
+        let answer = Response::Read { slices: data(len), packing: None, ended, proof_follows: false };
         check::response(&answer, Some(asked), len as usize).is_ok()
     };
     let asked = of(growing(), slice);
@@ -119,6 +126,7 @@ fn equal_pages_are_of_one_slice_of_a_large_file() {
         batch: Arc::new(batch.clone()),
         pages: Some(pages),
         compress: Compress::Auto,
+        proof_may_follow: false,
     };
     assert_eq!(check::request(&read(&one, pages()), 0), Ok(()));
     refused(&read(&small, pages()), 0);
@@ -138,8 +146,14 @@ fn equal_pages_are_of_one_slice_of_a_large_file() {
 #[test]
 fn packed_content_is_checked_by_its_plain_bytes() {
     let check = |packing: Option<Packing>, len: usize| {
-        let request = Request::Write { root: 1, batch: Arc::new(batch()), slices: read(), packing };
-        let answer = Response::Read { slices: read(), packing, ended: None };
+        let request = Request::Write {
+            root: 1,
+            batch: Arc::new(batch()),
+            slices: read(),
+            packing,
+            proof_follows: false,
+        };
+        let answer = Response::Read { slices: read(), packing, ended: None, proof_follows: false };
         let results = (check::request(&request, len), check::response(&answer, Some(&batch()), len));
         assert_eq!(results.0, results.1);
         results.0.is_ok()
@@ -255,4 +269,25 @@ fn a_fetch_returns_no_more_than_a_batch() {
     assert!(
         !fetched(most + 1, 0, 1) && !fetched(0, u64::MAX, 1) && !fetched(1, 1, crate::MAX_CONNECTIONS + 1)
     );
+}
+
+#[test]
+fn a_proof_follows_the_plain_content_of_one_slice_only() {
+    let (one, data) = changed();
+    let ask = |batch: &Batch, slices: Vec<_>, packing, len| {
+        let (slices_too, proof_follows) = (slices.clone(), true);
+        let request =
+            Request::Write { root: 1, batch: Arc::new(batch.clone()), slices, packing, proof_follows };
+        let answer = Response::Read { slices: slices_too, packing, ended: None, proof_follows };
+        let (asked, answered) = (check::request(&request, len), check::response(&answer, Some(batch), len));
+        assert_eq!(asked, answered);
+        asked.is_ok()
+    };
+    let len = data.iter().flatten().map(SliceData::data_len).sum::<u64>() as usize;
+    assert!(ask(&one, data.clone(), None, len));
+    assert!(!ask(&one, data.clone(), PACKING, PACKED));
+    assert!(!ask(&one, vec![Err(FrameError::Body.into())], None, 0), "it has no content");
+    assert!(!ask(&batch(), read(), None, CONTENT), "several slices");
+    let hole = vec![Ok(SliceData { extents: Vec::new(), value: ChainingValue([1; 32]) })];
+    assert!(!ask(&one, hole, None, 0));
 }

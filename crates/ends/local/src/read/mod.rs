@@ -6,5 +6,7 @@ pub(crate) mod digest;
 pub(crate) mod file;
 pub(crate) mod page_cache;
 pub(crate) mod pages;
+mod passing;
+mod passing_choice;
 mod prehash;
 pub(crate) mod reader;

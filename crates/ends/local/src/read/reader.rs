@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 
 use haul_core::digest::{SliceHasher, slice_len};
 use haul_core::{
-    Batch, BatchData, Buffer, BufferPool, ChainingValue, Entry, ErrorKind, Extent, PageChecks, PageHashes,
-    RelPath, Result, Retry, SLICE_LEN, ScanBatch, ScanOptions, Slice, SliceData,
+    Batch, BatchData, Buffer, BufferPool, ChainingValue, Entry, Error, ErrorKind, Extent, PageChecks,
+    PageHashes, RelPath, Result, Retry, SLICE_LEN, ScanBatch, ScanOptions, Slice, SliceData,
 };
 use haul_pages::PageCheck;
 use rustix::fs::Advice;
@@ -17,6 +17,7 @@ use rustix::fs::Advice;
 use super::changed::SliceOf;
 use super::file::{STEP, changed, check_empty, data_runs, open, read_at};
 use super::page_cache::{self, CachedFile};
+use super::passing_choice::PassingChoice;
 use super::prehash::Prehashed;
 use crate::path::descriptors;
 use crate::path::root::Root;
@@ -37,6 +38,7 @@ pub(crate) struct Reader {
     threads: ThreadPool,
     /// Checks the pages of database files.
     pages: Option<Arc<PageCheck>>,
+    pub(super) passing: PassingChoice,
 }
 
 impl Reader {
@@ -48,7 +50,13 @@ impl Reader {
             prehashed: Prehashed::default(),
             threads,
             pages: None,
+            passing: PassingChoice::default(),
         }
+    }
+
+    /// Memory for content. Blocks until some is free.
+    pub(super) fn buffer(&self) -> Buffer {
+        self.pool.take()
     }
 
     /// Checks pages of database files from now on.
@@ -87,9 +95,8 @@ impl Reader {
         let slices: Vec<Result<SliceData>> = self.threads.each(&jobs, |(entry, slice, part)| {
             let mut part = part.lock();
             let read = self.slice(tree, entry, *slice, &mut part);
-            if read.as_ref().is_err_and(|error| error.retry() == Retry::Again) {
-                // The descriptor may be stale: the next attempt opens the file anew.
-                self.open.lock().forget(|path| *path == entry.path);
+            if let Err(error) = &read {
+                self.forget_stale(entry, error);
             }
             read
         });
@@ -114,10 +121,7 @@ impl Reader {
         let file = &opened.file;
         let (start, len) = (slice.start(), slice.len_in(entry.len));
         let extents = data_runs(root, entry, file, start, len)?;
-        let drop_after = match slice.part {
-            Some(_) => opened.is_uncached_in_parts(entry.len, slice.index),
-            None => opened.is_uncached(start, len),
-        };
+        let drop_after = Self::drops_after(&opened, entry, slice);
         let value = read_and_hash(root, entry, &opened, (start, len), &extents, room)?;
         if entry.len == 0 {
             check_empty(root, entry, file)?;
@@ -127,6 +131,21 @@ impl Reader {
         }
         self.check_unchanged(root, entry, file)?;
         Ok(SliceData { extents, value })
+    }
+
+    /// Whether the pages of a slice are dropped from the page cache once they were read. Asked before reading.
+    pub(super) fn drops_after(opened: &CachedFile, entry: &Entry, slice: Slice) -> bool {
+        match slice.part {
+            Some(_) => opened.is_uncached_in_parts(entry.len, slice.index),
+            None => opened.is_uncached(slice.start(), slice.len_in(entry.len)),
+        }
+    }
+
+    /// After an error that may be temporary, the descriptor may be stale: the next attempt opens the file anew.
+    pub(super) fn forget_stale(&self, entry: &Entry, error: &Error) {
+        if error.retry() == Retry::Again {
+            self.open.lock().forget(|path| *path == entry.path);
+        }
     }
 
     /// Reads a batch of one slice of a large file. Only pages that differ from `pages`, those of the destination, are
@@ -197,7 +216,7 @@ impl Reader {
     ///
     /// # Errors
     /// `SourceChanged` if the file is not the one of the scan.
-    fn check_unchanged(&self, root: &Root, entry: &Entry, file: &File) -> Result<()> {
+    pub(super) fn check_unchanged(&self, root: &Root, entry: &Entry, file: &File) -> Result<()> {
         root.ops.one();
         let is_same = stat::is_as_scanned(file, entry);
         if !is_same.map_err(|errno| root.error("read", &entry.path, errno))? {

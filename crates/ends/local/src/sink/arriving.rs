@@ -37,20 +37,31 @@ impl LocalSink {
     ) -> Result<()> {
         let Some((entry, slice, data)) = only_slice(batch, slices) else { return Ok(()) };
         let Some(mut arriving) = self.begin_arriving(entry, slice) else { return Ok(()) };
-        let (mut hasher, mut written) = (SliceHasher::new(entry.len, slice.start()), Ok(()));
+        // Content of this machine was hashed when it was read.
+        let mut hasher =
+            if content.is_at_hand() { None } else { Some(SliceHasher::new(entry.len, slice.start())) };
+        let mut written = Ok(());
         loop {
             let piece = content.next()?;
             if piece.is_empty() {
                 break;
             }
-            hasher.update(piece);
+            if let Some(hasher) = &mut hasher {
+                hasher.update(piece);
+            }
             if written.is_ok() {
                 written = self.write_piece(entry, &mut arriving, piece);
             }
         }
+        let proof = content.proof()?.unwrap_or(data.value);
         let Some(done) = done.take() else { return Ok(()) };
         let pending = PendingSlice { ticket: WriteTicket::new(1, self.explaining(batch, done)), at: 0 };
-        let taken = self.end_arriving((entry, slice, data), arriving, hasher.finish(), written);
+        let taken = self.end_arriving(
+            (entry, slice, data),
+            arriving,
+            [hasher.map_or(proof, |hasher| hasher.finish()), proof],
+            written,
+        );
         self.hand_over(pending, data.data_len(), taken);
         Ok(())
     }
@@ -77,7 +88,7 @@ impl LocalSink {
         &self,
         (entry, slice, data): (&Arc<Entry>, Slice, &SliceData),
         arriving: ArrivingSlice,
-        value: ChainingValue,
+        [value, proof]: [ChainingValue; 2],
         written: io::Result<()>,
     ) -> Result<TakenState> {
         let fault = |kind, doing, cause: &str| self.root().fault(kind, doing, &entry.path, cause);
@@ -85,7 +96,7 @@ impl LocalSink {
         if *finished {
             return Err(fault(ErrorKind::Protocol, "write", "the run has ended"));
         }
-        if value != data.value {
+        if value != proof {
             let cause = format!("slice {} did not arrive as it was sent", slice.index);
             return Err(fault(ErrorKind::Corrupt, "verify", &cause));
         }

@@ -218,3 +218,44 @@ fn content_that_is_verified_first_is_not_taken() {
     fs::write(scene.to.join("f"), vec![3; LEN]).unwrap();
     refused(&scene.sink(SinkOptions { in_place: true, ..SinkOptions::default() }), &read(&scene, 0));
 }
+
+/// Passes a slice from the source to the sink while it is read; the outcome if the sink took it.
+fn pass(scene: &LocalScene, sink: &LocalSink, index: u32, before: &dyn Fn()) -> Result<Option<BatchData>> {
+    let (sender, receiver) = crossbeam_channel::bounded(1);
+    let mut done: Option<WriteDone> = Some(Box::new(move |outcomes| sender.send(outcomes).unwrap()));
+    let batch = batch(&scene.entry("f"), index);
+    let passed = scene.source.read_arriving(&batch, &mut |batch, slices, content| {
+        before();
+        sink.write_arriving(batch, slices, content, &mut done)?;
+        Ok(done.is_none())
+    });
+    if done.is_none() {
+        sink.flush();
+        receiver.recv().unwrap().remove(0).unwrap();
+    }
+    passed
+}
+
+#[test]
+fn slices_pass_from_the_source_to_the_file() {
+    let scene = large_scene();
+    let sink = scene.sink(SinkOptions::default());
+    for index in [2, 0, 1] {
+        assert!(pass(&scene, &sink, index, &|| ()).unwrap().is_none());
+    }
+    check_copy(&scene, &sink);
+}
+
+#[test]
+fn a_slice_whose_file_changes_while_it_passes_does_not_count() {
+    let scene = large_scene();
+    let sink = scene.sink(SinkOptions::default());
+    assert!(pass(&scene, &sink, 1, &|| ()).unwrap().is_none());
+    let change = || {
+        let file = fs::File::options().write(true).open(scene.from.join("f")).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    };
+    let failed = pass(&scene, &sink, 0, &change).unwrap().unwrap();
+    assert_eq!(failed.slices[0].as_ref().unwrap_err().kind(), ErrorKind::SourceChanged);
+    assert!(!scene.to.join("f").exists());
+}

@@ -9,7 +9,7 @@ use haul_core::sink::ArrivingContent;
 use haul_core::sync::{Condvar, Mutex, MutexGuard};
 use haul_core::{Buffer, BufferPool, ErrorKind, Pace, Result, Retry};
 use haul_ssh::dial::{DialRefused, Helper};
-use haul_transport::LinkError;
+use haul_transport::{FrameOutput, LinkError};
 use haul_wire::{
     FrameHeader, FrameKind, HEADER_LEN, Request, Response, SessionId, Welcome, decode_body, encode,
 };
@@ -17,7 +17,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::thread::{self, JoinHandle};
 use shuttle::{Config, Runner};
 
-use crate::connection::{Connection, ConnectionWriter, Incoming};
+use crate::connection::{Connection, Incoming};
 use crate::reader::read_connection;
 use crate::reply_content::ReplyContent;
 use crate::session::tests::UnreachableHost;
@@ -77,7 +77,7 @@ impl RemoteWire {
 
 struct SendingWire(Arc<RemoteWire>);
 
-impl ConnectionWriter for SendingWire {
+impl FrameOutput for SendingWire {
     fn write(&mut self, head: &[u8], _: &[u8]) -> io::Result<()> {
         let header = FrameHeader::decode(head.first_chunk().unwrap()).unwrap();
         let stalled = |state: &mut WireState| state.stalled && !state.cut;
@@ -301,7 +301,7 @@ fn own(reply: Result<RawReply>, request: &Request, content: Option<u32>) -> Resu
     let reply = reply?;
     assert_eq!(decode_body::<Request>(&reply.body).as_ref(), Ok(request));
     let expected = content.map(|len| vec![len as u8; len as usize]);
-    let found = reply.content.map(ReplyContent::collect).transpose()?;
+    let found = reply.content.map(|mut content| content.collect()).transpose()?.map(|(content, _)| content);
     assert_eq!(found.as_ref().map(Buffer::bytes), expected.as_deref());
     Ok(())
 }

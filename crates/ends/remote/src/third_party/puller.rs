@@ -156,7 +156,9 @@ impl Puller {
         ticket: Ticket,
     ) -> Result<(BatchData, u64)> {
         let _turn = Turn::wait(self);
-        let request = Request::Pull { root: source, batch: batch.clone(), pages, compress, ticket };
+        let batch_too = batch.clone();
+        let request =
+            Request::Pull { root: source, batch: batch_too, pages, compress, ticket, proof_may_follow: true };
         self.peer.read_whole(&request, batch, &self.traffic)
     }
 
