@@ -7,7 +7,7 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-/// The most threads. They mostly wait for a disk or a network file system.
+/// The most threads. They mostly wait for a disk, a network file system, or a connection that takes a slice.
 const THREADS: usize = 64;
 /// The most requests that wait for a thread; then the connections wait.
 const QUEUE: usize = 256;

@@ -366,7 +366,7 @@ mod tests {
         let packer = Packer::new(&pool, 2);
         // Nothing is worth compressing on such a link.
         packer.expect(100e9);
-        let mut passes = |wish| {
+        let passes = |wish| {
             let mut content = TwoPieces(0);
             let Some(mut batch) = packer.pass(wish, 10, &mut content) else { return false };
             let sent = u32::from(wish == Compress::Auto);
