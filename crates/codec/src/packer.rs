@@ -1,6 +1,7 @@
 //! Compresses and decompresses whole batches in place, by as many threads as there are CPUs.
 
 use haul_core::sync::{Condvar, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ pub struct Packer {
     cores: usize,
     auto: Auto,
     bench: OnceLock<PackBuffers>,
+    /// Batches that were compressed or decompressed.
+    compressed: AtomicU64,
 }
 
 /// Buffers and contexts, made on first use.
@@ -110,7 +113,13 @@ impl Packer {
     pub fn new(pool: &BufferPool, cores: usize) -> Arc<Self> {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let cores = if cores == 0 { available() } else { cores };
-        Arc::new(Self { pool: pool.clone(), cores, auto: Auto::new(cores), bench: OnceLock::new() })
+        Arc::new(Self {
+            pool: pool.clone(),
+            cores,
+            auto: Auto::new(cores),
+            bench: OnceLock::new(),
+            compressed: AtomicU64::new(0),
+        })
     }
 
     /// From now on, [`Compress::Auto`] asks `link` about the connections that take the content.
@@ -123,6 +132,12 @@ impl Packer {
         self.auto.expect(rate);
     }
 
+    /// The batches that were compressed or decompressed so far.
+    #[must_use]
+    pub fn compressed(&self) -> u64 {
+        self.compressed.load(Ordering::Relaxed)
+    }
+
     /// Compresses `content` in place as requested. Incompressible content stays unchanged.
     pub fn pack(self: &Arc<Self>, wish: Compress, content: &mut Buffer) -> Packed {
         let plain = content.bytes().len();
@@ -132,6 +147,7 @@ impl Packer {
             Compress::Always(method) => self.with(method, |slot| slot.pack(method, content)),
             Compress::Auto => self.pack_auto(content),
         };
+        self.compressed.fetch_add(packing.is_some().into(), Ordering::Relaxed);
         let sending = (wish == Compress::Auto && plain > 0).then(|| {
             self.auto.sending();
             SendingBatch { packer: self.clone(), plain: plain as u64, wire: content.bytes().len() as u64 }
@@ -193,6 +209,7 @@ impl Packer {
     /// is sent again.
     pub fn unpack(&self, packing: Option<Packing>, slices: &mut [Result<SliceData>], content: &mut Buffer) {
         let Some(Packing { method, plain_len }) = packing else { return };
+        self.compressed.fetch_add(1, Ordering::Relaxed);
         let plain_len = plain_len as usize;
         // The level does not matter for decompression.
         if self.with(Method::Lz4, |slot| slot.unpack(method, plain_len, content)) {

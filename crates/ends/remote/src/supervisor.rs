@@ -9,7 +9,7 @@ use haul_core::{Error, HeldBy, Result};
 use haul_wire::{Hello, Request};
 
 use super::admit::{open, open_direct};
-use super::carried::CarriedRate;
+use super::carried::{CarriedRate, RateLimit, are_busy};
 use super::connection::Connection;
 use super::direct::Finder;
 use super::hint::{Hint, KnownLink};
@@ -59,6 +59,9 @@ pub(super) struct SessionSupervisor {
     /// Bytes sent up to then, and bytes that the direct connections had moved.
     sent: u64,
     carried: u64,
+    /// The time in which the connections had something to send, and the compressed batches, at the last tick.
+    sending: Duration,
+    packed: u64,
     growth: ConnectionGrowth,
     /// Direct connections that were refused since one was opened.
     direct_refused: u32,
@@ -100,6 +103,8 @@ impl SessionSupervisor {
             tuned: (0, Instant::now()),
             sent: 0,
             carried: 0,
+            sending: Duration::ZERO,
+            packed: 0,
             growth: ConnectionGrowth::default(),
             direct_refused: 0,
             restarts: Restarts::default(),
@@ -198,12 +203,18 @@ impl SessionSupervisor {
         let (moved, elapsed) = (progress.moved - self.tuned.0, self.tuned.1.elapsed());
         self.tuned = (progress.moved, Instant::now());
         let sent = progress.sent - std::mem::replace(&mut self.sent, progress.sent);
+        let packed = self.packer.compressed();
+        let compressed = packed != std::mem::replace(&mut self.packed, packed);
         // A limit of this run says nothing about the link, and neither does a receiver that is slower.
         if direct > 0 && self.session.pace.outbound.rate().is_none() {
             let is_receiver = progress.tcp.is_some_and(|tcp| tcp.held_by == Some(HeldBy::Window));
             let rate = self.known.sent.map(|rate| rate as f64);
-            let waited = progress.waited && !is_receiver;
-            if let Some(rate) = self.sent_rate.tick(sent, elapsed.as_secs_f64(), waited, rate) {
+            let sending = self.session.link_time().map_or(Duration::ZERO, |time| time.busy);
+            let sending = sending.saturating_sub(std::mem::replace(&mut self.sending, sending));
+            let active = self.tuner.as_ref().map_or(direct, |tuner| direct.min(tuner.active()));
+            let waited = progress.waited && !is_receiver && are_busy(sending, elapsed, active);
+            let limit = RateLimit::of(waited, compressed);
+            if let Some(rate) = self.sent_rate.tick(sent, elapsed.as_secs_f64(), limit, rate) {
                 self.learn(KnownLink { sent: Some(rate as u64), ..self.known }, round_trip);
             }
         }
@@ -212,8 +223,8 @@ impl SessionSupervisor {
         if direct > 0 && progress.sent == 0 && self.session.pace.inbound.rate().is_none() {
             let rate = self.known.received.map(|rate| rate as f64);
             // If this end is the slower one, a lower rate says nothing about the link.
-            let waited = progress.waited && progress.all_wait;
-            if let Some(rate) = self.received_rate.tick(carried, elapsed.as_secs_f64(), waited, rate) {
+            let limit = RateLimit::of(progress.waited && progress.all_wait, compressed);
+            if let Some(rate) = self.received_rate.tick(carried, elapsed.as_secs_f64(), limit, rate) {
                 self.learn(KnownLink { received: Some(rate as u64), ..self.known }, round_trip);
             }
         }
