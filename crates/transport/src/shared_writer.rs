@@ -16,7 +16,7 @@ use crate::frames::FrameWriter;
 
 /// A thread that waits for its turn gives a sign of life after this time.
 const QUIET: Duration = Duration::from_secs(1);
-/// Stand for content that could not be read.
+/// They take the place of content that could not be read.
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// Where the bytes of a connection go.
