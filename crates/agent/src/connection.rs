@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use haul_core::sink::ArrivingContent;
-use haul_core::{Buffer, BufferPool, ChainingValue, Error, ErrorKind, Side};
+use haul_core::{Buffer, BufferPool, ChainingValue, Error};
 use haul_transport::{FrameReader, LinkError, Receive, SharedWriter, Transmit};
+use haul_wire::passing::withdrawn;
 use haul_wire::{
     ChunkReader, FrameError, FrameHeader, FrameKind, Request, Welcome, check, decode_body, encode,
 };
@@ -104,8 +105,7 @@ impl ArrivingContent for RequestContent<'_> {
         let proof = chunks.trailer(&mut |bytes| self.reader.content(bytes));
         let proof = proof.map_err(|error| self.cut_off(error))?;
         self.is_withdrawn = proof.is_none();
-        let cause = "the other end could not read it to its end";
-        proof.map(Some).ok_or_else(|| Error::new(ErrorKind::SourceChanged, Side::Source, "read", cause))
+        proof.map(Some).ok_or_else(withdrawn)
     }
 }
 
@@ -217,7 +217,9 @@ fn write_frames(writer: &SharedWriter, responses: &Receiver<OutMessage>) {
         let mut next = match responses.recv_timeout(QUIET) {
             Ok(out) => Some(out),
             Err(RecvTimeoutError::Timeout) => {
-                writer.sign_of_life();
+                if writer.sign_of_life().is_err() {
+                    return;
+                }
                 continue;
             }
             Err(RecvTimeoutError::Disconnected) => return,

@@ -76,13 +76,12 @@ fn read(run: &Run<'_>, batch: &Arc<Batch>, done: &mut Option<WriteDone>) -> Resu
     let mut reading = Some(bottleneck.begin(WorkerActivity::Reading));
     let mut take = |batch: &Arc<Batch>, slices: &[Result<SliceData>], content: &mut dyn ArrivingContent| {
         // A sink may wait for a connection before it takes content of this machine.
-        let doing = if content.is_at_hand() {
-            Some(bottleneck.begin(WorkerActivity::Writing))
+        let (doing, unpaid) = if content.is_at_hand() {
+            let len = slices.iter().flatten().map(SliceData::data_len).sum();
+            (Some(bottleneck.begin(WorkerActivity::Writing)), len)
         } else {
-            reading.take()
+            (reading.take(), 0)
         };
-        let unpaid =
-            if content.is_at_hand() { slices.iter().flatten().map(SliceData::data_len).sum() } else { 0 };
         let mut watched = WatchedContent { content, run, unpaid, doing };
         let taken = run.sink.write_arriving(batch, slices, &mut watched, done);
         drop(watched);

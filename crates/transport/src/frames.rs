@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use haul_core::{Buffer, Error, ErrorKind, Limiter, Side};
+use haul_core::{Error, ErrorKind, Limiter, Side};
 use haul_wire::{FrameError, FrameHeader, HEADER_LEN};
 
 use crate::liveness::Liveness;
@@ -148,16 +148,6 @@ impl FrameReader {
             limit.count(HEADER_LEN + body.len());
         }
         Ok((header, body))
-    }
-
-    /// Reads the payload that `header` announces.
-    ///
-    /// # Errors
-    /// If it does not come.
-    pub fn payload(&mut self, header: &FrameHeader, into: &mut Buffer) -> Result<(), LinkError> {
-        into.truncate(0);
-        // A payload fits into a buffer of a pool; a buffer without memory is a programming error.
-        self.content(into.grow(header.payload_len as usize).ok_or(FrameError::Length)?)
     }
 
     /// Reads the next part of a payload.

@@ -123,10 +123,11 @@ impl SharedWriter {
     }
 
     /// Gives the other end a sign of life, unless that would wait.
-    pub fn sign_of_life(&self) {
-        if let Some(mut state) = self.state.try_lock() {
-            state.sign_of_life();
-        }
+    ///
+    /// # Errors
+    /// If the stream broke or has ended.
+    pub fn sign_of_life(&self) -> io::Result<()> {
+        self.state.try_lock().map_or(Ok(()), |mut state| state.sign_of_life())
     }
 
     /// Whether bytes are being written.
@@ -152,7 +153,8 @@ impl SharedWriter {
             let (waited, result) = self.turn.wait_timeout_while(state, QUIET, waits);
             state = waited;
             if result.timed_out() {
-                state.sign_of_life();
+                // If it fails, so does the slice.
+                let _ = state.sign_of_life();
             }
         }
         state
@@ -168,13 +170,13 @@ impl WriterState {
         self.passing != Passing::No && self.output.is_some()
     }
 
-    fn sign_of_life(&mut self) {
+    fn sign_of_life(&mut self) -> io::Result<()> {
         let is_within = self.passing == Passing::Within;
-        if let Some(output) = self.output.as_mut().filter(|output| output.is_ready()) {
-            let ping = encode_ping();
-            // If it fails, the reader sees the end of the connection too.
-            let _ = output.write(if is_within { &SIGN_OF_LIFE } else { &ping }, &[]);
+        let output = self.output()?;
+        if !output.is_ready() {
+            return Ok(());
         }
+        if is_within { output.write(&SIGN_OF_LIFE, &[]) } else { output.write(&encode_ping(), &[]) }
     }
 }
 

@@ -144,6 +144,7 @@ fn a_broken_stream_withdraws_nothing_and_takes_no_more_frames() {
         let passed = writer.pass(HEAD, &mut good(&mut |_| ()), 200_000, &mut withdraw);
         assert!(passed.is_err(), "{breaks}");
         assert!(writer.write(b"next", &[]).is_err(), "{breaks}");
+        assert!(writer.sign_of_life().is_err(), "{breaks}");
     }
 }
 
@@ -154,7 +155,7 @@ fn signs_of_life_go_out_while_a_piece_is_read() {
     let mut before = |_| {
         assert!(!writer.is_writing());
         let sent = output.sent().len();
-        writer.sign_of_life();
+        writer.sign_of_life().unwrap();
         assert!(output.sent().len() > sent);
     };
     assert_eq!(pass(&writer, &mut good(&mut before)).unwrap(), None);
@@ -214,5 +215,5 @@ fn a_closed_direction_takes_nothing() {
     };
     assert!(pass(&writer, &mut good(&mut before)).is_err());
     assert!(output.0.lock().closed && writer.write(b"next", &[]).is_err());
-    writer.sign_of_life();
+    assert!(writer.sign_of_life().is_err());
 }

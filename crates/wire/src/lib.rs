@@ -156,7 +156,6 @@
 
 pub mod budget;
 pub mod check;
-pub mod chunks;
 mod error;
 pub mod frame;
 mod hello;
@@ -166,7 +165,6 @@ pub mod message;
 pub mod passing;
 pub mod ticket;
 
-pub use chunks::ChunkReader;
 pub use error::FrameError;
 pub use frame::{
     FrameHeader, FrameKind, HEADER_LEN, MAX_BODY, MAX_PAYLOAD, decode_body, encode, encode_ping, set_id,
@@ -175,6 +173,7 @@ pub use hello::{DirectAnswer, DirectOffer, Hello, Welcome, peek_version};
 pub use ids::{PairId, RootId, ScanId, SessionId};
 pub use limits::{MAX_ADDRESSES, MAX_COMPARED, MAX_CONNECTIONS, MAX_NOTES, MAX_STUCK, VERSION};
 pub use message::{Granter, Reach, Request, Response, ScanPart};
+pub use passing::ChunkReader;
 
 #[cfg(test)]
 mod tests;

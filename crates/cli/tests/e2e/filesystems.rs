@@ -122,14 +122,20 @@ fn place_on_disk(file: &Path) -> u64 {
     block.trim().parse::<u64>().unwrap() * 4096
 }
 
-fn a_clone_that_cannot_be_read_fails_unless_no_verify_is_given() {
-    let scene = Scene::new();
-    let mut disk = CrashDisk::new(FileSystem::Xfs, DISK);
+/// A disk with the files `src/bad` and `src/good`, and the place of `bad` on it.
+fn disk_with_files(kind: FileSystem, len: u64) -> (CrashDisk, u64) {
+    let disk = CrashDisk::new(kind, DISK);
     let source = TestTree::new(disk.join("src"), 1);
-    source.file("bad", 20 << 20);
-    source.file("good", 20 << 20);
+    source.file("bad", len);
+    source.file("good", len);
     rustix::fs::sync();
     let bad = place_on_disk(&source.join("bad"));
+    (disk, bad)
+}
+
+fn a_clone_that_cannot_be_read_fails_unless_no_verify_is_given() {
+    let scene = Scene::new();
+    let (mut disk, bad) = disk_with_files(FileSystem::Xfs, 20 << 20);
     disk.remount();
     disk.fail(DiskFault::of(DiskOp::Read).bytes(bad + (5 << 20)..bad + (6 << 20)));
     let copy = disk.join("dst");
@@ -146,12 +152,7 @@ fn a_clone_that_cannot_be_read_fails_unless_no_verify_is_given() {
 }
 
 fn a_slice_that_cannot_be_read_while_it_is_sent_does_not_count() {
-    let mut disk = CrashDisk::new(FileSystem::Ext4, DISK);
-    let source = TestTree::new(disk.join("src"), 1);
-    source.file("bad", 30 << 20);
-    source.file("good", 30 << 20);
-    rustix::fs::sync();
-    let bad = place_on_disk(&source.join("bad"));
+    let (mut disk, bad) = disk_with_files(FileSystem::Ext4, 30 << 20);
     for way in [Way::Push, Way::Pull, Way::Local] {
         let scene = Scene::new();
         let copy = scene.join("dst");

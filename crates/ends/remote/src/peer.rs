@@ -9,8 +9,7 @@ use haul_codec::Packer;
 use haul_core::location::SshHost;
 use haul_core::source::TakeArriving;
 use haul_core::{
-    Batch, BatchData, Buffer, BufferPool, ChainingValue, Compress, Error, ErrorKind, Note, Pressure, Result,
-    Side, SliceData,
+    Batch, BatchData, Buffer, BufferPool, Compress, Error, ErrorKind, Note, Pressure, Result, Side, SliceData,
 };
 use haul_ssh::dial::Dial;
 use haul_ssh::{Errand, SshDialer};
@@ -290,16 +289,16 @@ impl Peer {
                 if proof_follows {
                     arriving.expect_proof();
                 }
-                let received = receive(&mut arriving, &mut |arriving| {
-                    // A sink takes no compressed content.
-                    if packing.is_some() { Ok(false) } else { take(&batch, &slices, arriving) }
-                });
+                // A sink takes no compressed content.
+                let taken = if packing.is_some() { Ok(false) } else { take(&batch, &slices, &mut arriving) };
+                let received =
+                    taken.and_then(|taken| if taken { Ok(None) } else { arriving.collect().map(Some) });
                 match received {
-                    Err(_) if arriving.is_withdrawn() => {
+                    Err(error) if !arriving.is_withdrawn() => return Err(error),
+                    Err(_) => {
                         travelled.count(wire_bytes, method);
                         return Ok(Ok(ReadBatch::Withdrawn));
                     }
-                    Err(error) => return Err(error),
                     Ok(None) => {
                         travelled.count(wire_bytes, method);
                         return Ok(Ok(ReadBatch::Taken(None, wire_bytes as u64)));
@@ -350,14 +349,6 @@ fn is_asked_for(request: &Request, slices: &[Result<SliceData>], proof_follows: 
     };
     let is_same = slices.iter().flatten().any(|slice| slice.same_len() > 0);
     (pages.is_some() || !is_same) && (*proof_may_follow || !proof_follows)
-}
-
-/// Passes content on while it arrives, or collects it with the proof that follows it. `None` if it was taken.
-fn receive(
-    arriving: &mut ReplyContent,
-    take: &mut dyn FnMut(&mut ReplyContent) -> Result<bool>,
-) -> Result<Option<(Buffer, Option<ChainingValue>)>> {
-    if take(arriving)? { Ok(None) } else { arriving.collect().map(Some) }
 }
 
 /// The same request, whose answer says of a slice that cannot be read why.

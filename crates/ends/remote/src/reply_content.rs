@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use haul_core::sink::ArrivingContent;
 use haul_core::sync::{Condvar, Mutex};
-use haul_core::{Buffer, ChainingValue, Error, ErrorKind, Result, Retry, Side};
+use haul_core::{Buffer, ChainingValue, Error, Result, Retry};
 use haul_transport::LinkError;
+use haul_wire::passing::withdrawn;
 use haul_wire::{ChunkReader, FrameError};
 
 use super::connection::{Connection, Incoming};
@@ -171,8 +172,7 @@ impl ArrivingContent for ReplyContent {
         };
         self.give_back();
         self.is_withdrawn = proof.is_none();
-        let cause = "the other end could not read it to its end";
-        proof.map(Some).ok_or_else(|| Error::new(ErrorKind::SourceChanged, Side::Source, "read", cause))
+        proof.map(Some).ok_or_else(withdrawn)
     }
 }
 

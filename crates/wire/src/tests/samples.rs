@@ -134,6 +134,13 @@ pub(super) fn requests() -> Vec<Request> {
         entry: Arc::new(entry("a", EntryKind::Symlink(b"to".to_vec()))),
         digest: Some(Digest([3; 32])),
     };
+    let write = |batch, slices, packing, proof_follows| Request::Write {
+        root: 11,
+        batch: Arc::new(batch),
+        slices,
+        packing,
+        proof_follows,
+    };
     let sample = ReadSample { path: path("a/b"), offset: 4096, len: 300, small: true };
     vec![
         Request::Nothing,
@@ -198,34 +205,10 @@ pub(super) fn requests() -> Vec<Request> {
         Request::Digest { root: 9, paths: paths.clone() },
         Request::RemoveUnchanged { root: 9, entries: vec![entry("a/b", EntryKind::File)] },
         Request::Offer { root: 10, offers: vec![offer] },
-        Request::Write {
-            root: 11,
-            batch: Arc::new(batch()),
-            slices: read(),
-            packing: None,
-            proof_follows: false,
-        },
-        Request::Write {
-            root: 11,
-            batch: Arc::new(batch()),
-            slices: read(),
-            packing: PACKING,
-            proof_follows: false,
-        },
-        Request::Write {
-            root: 11,
-            batch: Arc::new(changed().0),
-            slices: changed().1,
-            packing: None,
-            proof_follows: false,
-        },
-        Request::Write {
-            root: 11,
-            batch: Arc::new(changed().0),
-            slices: changed().1,
-            packing: None,
-            proof_follows: true,
-        },
+        write(batch(), read(), None, false),
+        write(batch(), read(), PACKING, false),
+        write(changed().0, changed().1, None, false),
+        write(changed().0, changed().1, None, true),
         Request::PageHashes { root: 11, entry: Arc::new(entry("a/b", EntryKind::File)), slices: 1..3 },
         Request::Flush { root: 12 },
         Request::Discard { root: 13, paths: paths.clone() },
