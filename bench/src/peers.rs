@@ -85,6 +85,14 @@ pub(crate) static TOOLS: &[Tool] = &[
     tool("cp -a + sync -f", &["cp", "sync"], ToolKeeps::Everything, Promise::Durable, |job| {
         cp(job, "-a", true)
     }),
+    // For file systems on which cp shares the blocks of files, and reads none.
+    tool(
+        "cp -a --reflink=never + sync -f",
+        &["cp", "sync"],
+        ToolKeeps::Everything,
+        Promise::Durable,
+        |job| cp(job, "-a --reflink=never", true),
+    ),
 ];
 
 const fn tool(

@@ -27,7 +27,8 @@ pub(crate) const MOUNTED: &[&str] =
     &["haul", "haul --atomic", "fpsync -n 32", "rclone local", "parallel cp", "rsync", "tar", "cp -r"];
 
 /// For copies on one disk.
-pub(crate) const LOCAL: &[&str] = &["haul", "haul --no-fsync", "cp -a", "cp -a + sync -f"];
+pub(crate) const LOCAL: &[&str] =
+    &["haul", "haul --no-fsync", "cp -a", "cp -a + sync -f", "cp -a --reflink=never + sync -f"];
 
 /// For object stores.
 pub(crate) const CLIENTS: &[&str] = &["haul to or from a store", "aws", "s5cmd", "rclone s3", "mc"];

@@ -104,8 +104,8 @@ impl Committer {
         }
     }
 
-    /// Commits the small files of a group, several at a time on a network file system. There a rename that hangs must
-    /// not hold up the next group, so a thread of its own does it.
+    /// Commits the small files of a group, several at a time on a network file system. A thread of its own does it: it
+    /// renames them while the next group is synced, and a rename that hangs at a server holds up no other group.
     fn publish_all<'scope>(
         &'scope self,
         small: Vec<SmallWork>,
@@ -122,7 +122,8 @@ impl Committer {
             });
             self.queue.settled(places);
         });
-        if self.threads.is_single() || places == 0 {
+        let is_worth_it = self.durable || !self.threads.is_single();
+        if places == 0 || !is_worth_it {
             return publish();
         }
         let work = Arc::clone(&publish);

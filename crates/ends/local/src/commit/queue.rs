@@ -17,7 +17,7 @@ const COLLECT: Duration = Duration::from_millis(300);
 /// A group of this many bytes is synced at once.
 const GROUP_BYTES: u64 = 128 * 1024 * 1024;
 /// A group that takes this many places is synced at once.
-const GROUP_PLACES: usize = 2048;
+const GROUP_PLACES: usize = 512;
 /// The most places of items that wait; each small file is an open, locked file.
 const MAX_WAITING: usize = 6000;
 /// An item whose entry is longer takes several places, so that long names and attributes do not fill the memory. Bytes.

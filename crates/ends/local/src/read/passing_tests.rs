@@ -45,10 +45,10 @@ fn error_of(taken: &Taken) -> ErrorKind {
 
 #[test]
 fn a_slice_passes_with_its_proof_behind_it() {
-    let scene = large_scene();
-    let entry = scene.entry("f");
     for index in 0..3 {
-        let batch = batch(&entry, index);
+        // A new source: one that finds its disk slow passes no further slice for a while.
+        let scene = large_scene();
+        let batch = batch(&scene.entry("f"), index);
         let taken = pass(&scene, &batch, &|_| ());
         let read = scene.source.read(&batch).unwrap();
         assert_eq!(taken.result.map(|data| data.is_none()), Ok(true));
