@@ -12,7 +12,7 @@ use haul_core::{Digest, Entry, Outcome, Result, Retry};
 
 use super::committer::Committer;
 use super::large::LargeWork;
-use super::queue::{QueueItem, WrittenItem, places_of};
+use super::queue::{CommitQueue, QueueItem, WrittenItem, places_of};
 use super::sync::Synced;
 use crate::network_fs::direct;
 use crate::stage::large::LargeFile;
@@ -34,6 +34,7 @@ type GroupSlices = Vec<(Arc<LargeFile>, Vec<PendingSlice>)>;
 impl Committer {
     /// The committing thread.
     pub(crate) fn run(&self) {
+        let _ended = EndOfThread(&self.queue);
         thread::scope(|scope| {
             while let Some(items) = self.queue.next_group() {
                 self.commit(items, scope);
@@ -115,12 +116,12 @@ impl Committer {
         let places = places(&small);
         let small: Vec<_> = small.into_iter().map(|work| Mutex::new(Some(work))).collect();
         let publish = Arc::new(move || {
+            let _settled = Settled { queue: &self.queue, places };
             self.threads.each(&small, |work| {
                 if let Some(work) = work.lock().take() {
                     self.commit_small(work, &synced);
                 }
             });
-            self.queue.settled(places);
         });
         let is_worth_it = self.durable || !self.threads.is_single();
         if places == 0 || !is_worth_it {
@@ -167,6 +168,27 @@ impl Committer {
             self.tree.root.error("write", &entry.path, errno)
         })?;
         Ok(Outcome::Committed(Some(digest)))
+    }
+}
+
+/// Settles places when it is dropped, also after a panic: nobody waits for them forever.
+struct Settled<'a> {
+    queue: &'a CommitQueue,
+    places: usize,
+}
+
+impl Drop for Settled<'_> {
+    fn drop(&mut self) {
+        self.queue.settled(self.places);
+    }
+}
+
+/// Reports the end of the committing thread, also after a panic.
+struct EndOfThread<'a>(&'a CommitQueue);
+
+impl Drop for EndOfThread<'_> {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 

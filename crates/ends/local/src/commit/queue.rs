@@ -82,6 +82,7 @@ struct QueueState {
     /// Items that wait until the content of an interrupted run is read back.
     held: usize,
     flush: bool,
+    /// Nothing more is taken. An item that comes later is dropped, which its writer takes as an error.
     closed: bool,
 }
 
@@ -102,6 +103,10 @@ impl CommitQueue {
             while is_over(&state) {
                 state = self.changed.wait(state);
             }
+        }
+        if state.closed {
+            drop(state);
+            return;
         }
         let first = state.items.is_empty();
         state.bytes += item.bytes;
@@ -129,6 +134,10 @@ impl CommitQueue {
             return;
         }
         let mut state = self.state.lock();
+        if state.closed {
+            drop(state);
+            return;
+        }
         state.held -= held.len();
         state.waiting += held.len();
         state.since.get_or_insert_with(Instant::now);
@@ -150,10 +159,10 @@ impl CommitQueue {
         self.changed.notify_all();
     }
 
-    /// Flushes, and waits until the queue is empty and all items are committed.
+    /// Flushes, and waits until the queue is empty and all items are committed, or the committing thread has ended.
     pub(crate) fn drain(&self) {
         let mut state = self.state.lock();
-        while !state.items.is_empty() || state.busy + state.held > 0 {
+        while !state.closed && (!state.items.is_empty() || state.busy + state.held > 0) {
             // Only if that changes something: two threads that drain would wake each other over and over.
             if !state.items.is_empty() && !state.flush {
                 state.flush = true;
@@ -166,6 +175,15 @@ impl CommitQueue {
     /// Closes the queue; the committing thread ends once it is empty.
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// The committing thread has ended. After a panic, nobody waits for it any more.
+    pub(crate) fn end(&self) {
+        let mut state = self.state.lock();
+        let left = std::mem::replace(&mut *state, QueueState { closed: true, ..QueueState::default() });
+        drop(state);
+        drop(left);
         self.changed.notify_all();
     }
 

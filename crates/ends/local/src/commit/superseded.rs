@@ -3,7 +3,7 @@
 //! A write of the earlier state can still arrive: over a connection that was given up, or from a thread that hung in the
 //! file system. It must not replace the later state.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_core::entry::Identity;
@@ -24,7 +24,8 @@ pub(crate) struct Superseded {
 struct SupersededState {
     /// The state that may be written; `None` until the file is offered again.
     current: HashMap<RelPath, Option<Identity>>,
-    publishing: HashSet<RelPath>,
+    /// The number of renames that have begun.
+    publishing: HashMap<RelPath, usize>,
 }
 
 impl SupersededState {
@@ -39,7 +40,7 @@ impl Superseded {
         let mut state = self.state.lock();
         self.any.store(true, Ordering::Release);
         state.current.insert(path.clone(), None);
-        drop(self.published.wait_while(state, |state| state.publishing.contains(path)));
+        drop(self.published.wait_while(state, |state| state.publishing.contains_key(path)));
     }
 
     /// The source has these states now.
@@ -67,7 +68,7 @@ impl Superseded {
             if state.is_outdated(entry) {
                 return None;
             }
-            state.publishing.insert(entry.path.clone());
+            *state.publishing.entry(entry.path.clone()).or_default() += 1;
         }
         let _published = Published { superseded: self, path: &entry.path };
         Some(publish())
@@ -82,7 +83,14 @@ struct Published<'a> {
 
 impl Drop for Published<'_> {
     fn drop(&mut self) {
-        self.superseded.state.lock().publishing.remove(self.path);
+        let mut state = self.superseded.state.lock();
+        if let Some(count) = state.publishing.get_mut(self.path) {
+            *count -= 1;
+            if *count == 0 {
+                state.publishing.remove(self.path);
+            }
+        }
+        drop(state);
         self.superseded.published.notify_all();
     }
 }
@@ -125,6 +133,8 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 superseded.publish(&entry(1), || {
+                    // A copy of the same state that was sent again is published meanwhile.
+                    superseded.publish(&entry(1), || ());
                     begun.send(()).unwrap();
                     std::thread::sleep(Duration::from_millis(50));
                     done.store(true, Ordering::Release);

@@ -24,9 +24,24 @@ struct Losing {
     lost: Mutex<(u64, u32)>,
     /// How often `syncfs` reports an error.
     reported: Mutex<u32>,
+    /// The next `syncfs`, or the next look at a file, panics.
+    panics: Mutex<Option<DiskCall>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DiskCall {
+    /// In the committing thread.
+    SyncFileSystem,
+    /// In the thread that renames the files of a group.
+    WasWritten,
 }
 
 impl Losing {
+    fn panic_in(&self, call: DiskCall) {
+        let is_due = self.panics.lock().take_if(|panics| *panics == call).is_some();
+        assert!(!is_due, "as the test wants");
+    }
+
     fn answer(&self, file: &File) -> io::Result<()> {
         let mut lost = self.lost.lock();
         if lost.1 > 0 && file.metadata()?.len() == lost.0 {
@@ -39,6 +54,7 @@ impl Losing {
 
 impl Disk for Arc<Losing> {
     fn sync_file_system(&self, _: &File) -> io::Result<()> {
+        self.panic_in(DiskCall::SyncFileSystem);
         let mut reported = self.reported.lock();
         if *reported == 0 {
             return Ok(());
@@ -52,6 +68,7 @@ impl Disk for Arc<Losing> {
     }
 
     fn was_written(&self, file: &File, _: Device) -> Option<io::Result<()>> {
+        self.panic_in(DiskCall::WasWritten);
         Some(self.answer(file))
     }
 }
@@ -69,6 +86,11 @@ fn sink_with(options: SinkOptions, disk: &Arc<Losing>, dir: &Path) -> LocalSink 
 
 /// Writes one slice of each entry as one batch: zeros but for the first byte.
 fn write(sink: &LocalSink, entries: &[Arc<Entry>], index: u32) -> Vec<Result<Outcome>> {
+    try_write(sink, entries, index).unwrap()
+}
+
+/// The same. `None` if the sink drops the batch.
+fn try_write(sink: &LocalSink, entries: &[Arc<Entry>], index: u32) -> Option<Vec<Result<Outcome>>> {
     let mut content = BufferPool::new(1 << 26).take();
     let (mut slices, mut read) = (Vec::new(), Vec::new());
     for (at, entry) in entries.iter().enumerate() {
@@ -86,7 +108,7 @@ fn write(sink: &LocalSink, entries: &[Arc<Entry>], index: u32) -> Vec<Result<Out
     let (sender, receiver) = crossbeam_channel::bounded(1);
     sink.write(data, Box::new(move |outcomes| sender.send(outcomes).unwrap()));
     sink.flush();
-    receiver.recv().unwrap()
+    receiver.recv().ok()
 }
 
 fn slice_bytes(len: u64, index: u32) -> Vec<u8> {
@@ -106,7 +128,8 @@ fn names(dir: &Path) -> Vec<String> {
 fn a_lost_file_is_found_after_a_sync_of_its_file_system_and_the_others_are_committed() {
     for reported in [0, 99] {
         let dir = tempfile::tempdir().unwrap();
-        let disk = Arc::new(Losing { lost: Mutex::new((3, 1)), reported: Mutex::new(reported) });
+        let disk = Arc::new(Losing { reported: Mutex::new(reported), ..Losing::default() });
+        *disk.lost.lock() = (3, 1);
         let sink = sink(&disk, dir.path());
         let entries: Vec<_> = (1..=6).map(|len| own_file(&format!("f{len}"), len)).collect();
         let mut outcomes = write(&sink, &entries, 0);
@@ -117,6 +140,26 @@ fn a_lost_file_is_found_after_a_sync_of_its_file_system_and_the_others_are_commi
         let again = write(&sink, &entries[2..3], 0).remove(0);
         assert_eq!(again, Ok(Outcome::Committed(Some(Digest::of(&slice_bytes(3, 0))))));
         assert_eq!(sink.finish().is_ok(), reported == 0, "a lasting error is reported");
+    }
+}
+
+#[test]
+fn after_a_panic_nobody_waits_for_ever_and_nothing_counts_as_committed() {
+    for call in [DiskCall::SyncFileSystem, DiskCall::WasWritten] {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Losing::default());
+        let sink = sink(&disk, dir.path());
+        *disk.panics.lock() = Some(call);
+        let entries: Vec<_> = (1..=6).map(|len| own_file(&format!("f{len}"), len)).collect();
+        assert_eq!(try_write(&sink, &entries, 0), None);
+        assert!(!names(dir.path()).iter().any(|name| name.starts_with('f')));
+        let later = try_write(&sink, &[own_file("later", 1)], 0);
+        assert_eq!(
+            later.is_some(),
+            call == DiskCall::WasWritten,
+            "the committing thread goes on, or takes nothing"
+        );
+        sink.finish().unwrap();
     }
 }
 
@@ -166,7 +209,7 @@ fn without_syncs_a_large_file_is_synced_before_it_is_renamed_into_place() {
 fn the_error_of_a_file_that_was_sent_again_is_not_reported_at_the_end() {
     for (lost, is_fine) in [((7, 1), true), ((0, 0), false)] {
         let dir = tempfile::tempdir().unwrap();
-        let disk = Arc::new(Losing { lost: Mutex::new(lost), reported: Mutex::new(0) });
+        let disk = Arc::new(Losing { lost: Mutex::new(lost), ..Losing::default() });
         let sink = sink(&disk, dir.path());
         let small = [own_file("f", 7)];
         let first = write(&sink, &small, 0).remove(0);

@@ -21,7 +21,7 @@ use crate::stage::mark;
 
 /// The directory of the records, in haul's state directory.
 const DIRECTORY: &str = "unsynced";
-/// The most records that are kept; more are joined into one.
+/// The most records of ended runs that are kept; more are joined into one.
 const MAX_RECORDS: usize = 64;
 /// The end of a run that is running, or was killed.
 const OPEN_END: i64 = i64::MAX;
@@ -143,7 +143,9 @@ impl Unsynced {
         for record in self.over.iter().filter(|record| is_synced(record.device)) {
             let _ = fs::remove_file(directory.join(record.name()));
         }
-        let left = records(directory);
+        // The end of a run that is running, or was killed in this boot, is not known yet.
+        let mut left = records(directory);
+        left.retain(|record| record.until != OPEN_END);
         if left.len() > MAX_RECORDS {
             let _ = join(directory, &left);
         }
@@ -177,7 +179,7 @@ fn leave(directory: &Path, record: &UnsyncedRun) -> io::Result<File> {
     Ok(file)
 }
 
-/// Replaces all records by one, which counts in each boot.
+/// Replaces records of runs that have ended by one, which counts in each boot.
 fn join(directory: &Path, records: &[UnsyncedRun]) -> io::Result<()> {
     let since = records.iter().map(|record| record.since).min().unwrap_or_default();
     let until = records.iter().map(|record| record.until).max().unwrap_or_default();
@@ -293,7 +295,8 @@ mod tests {
 
     #[test]
     fn many_records_are_joined() {
-        let (scene, _killed) = UnsyncedScene::new();
+        let (scene, first) = UnsyncedScene::new();
+        first.finish(|_| false);
         for boot in 2..100 {
             let run = scene.run(boot, -HOUR);
             run.begin(HERE).unwrap();
@@ -301,6 +304,20 @@ mod tests {
             assert!(records(&scene.directory()).len() <= MAX_RECORDS);
         }
         assert!(scene.suspects(&scene.run(1, -HOUR)), "joined records count in each boot");
+    }
+
+    #[test]
+    fn the_record_of_a_running_run_is_not_joined() {
+        let (scene, _running) = UnsyncedScene::new();
+        for _ in 0..=MAX_RECORDS {
+            let run = scene.run(1, -HOUR);
+            run.begin(HERE).unwrap();
+            run.finish(|_| false);
+        }
+        let (open, joined): (Vec<_>, Vec<_>) =
+            records(&scene.directory()).into_iter().partition(|record| record.until == OPEN_END);
+        assert_eq!((open.len(), joined.len()), (1, 1));
+        assert_eq!((open[0].boot, joined[0].boot), (1, 0));
     }
 
     #[test]

@@ -30,9 +30,10 @@ pub(crate) fn clone_file(
     }
     let staged = Staged::open(tree, &entry.path)?;
     let failed = |errno| root.error("clone", &entry.path, errno);
-    // A clone does not shorten a longer file.
-    staged.clear().map_err(|e| Error::io(root.side(), "clone", &e).on(root.shown(&entry.path)))?;
     let abandoned = |_: &Error| staged.abandon();
+    // A clone does not shorten a longer file.
+    let cleared = staged.clear().map_err(|e| Error::io(root.side(), "clone", &e).on(root.shown(&entry.path)));
+    cleared.inspect_err(abandoned)?;
     root.ops.one();
     match rustix::fs::ioctl_ficlone(&staged.file, from) {
         Ok(()) => {}
@@ -53,7 +54,7 @@ pub(crate) fn clone_file(
         let synced = synced.map_err(|e| Error::io(root.side(), "sync", &e).on(root.shown(&entry.path)));
         synced.inspect_err(abandoned)?;
     }
-    staged.publish(tree, &entry.path)?;
+    staged.publish(tree, &entry.path).inspect_err(abandoned)?;
     Ok(Some(Outcome::Committed(digest)))
 }
 

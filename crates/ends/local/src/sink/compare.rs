@@ -42,7 +42,7 @@ impl Existing for LocalEntry<'_> {
     }
 
     fn is_suspect(&self) -> bool {
-        self.offered.len <= SLICE_LEN && !self.offered.is_sparse() && self.sink.is_suspect(self.now)
+        self.offered.len <= SLICE_LEN && self.sink.is_suspect(self.now)
     }
 }
 
