@@ -28,6 +28,9 @@ pub const DIGEST_KEY: &str = "haul-blake3";
 const PLAIN_LEN: &str = "haul-plain-length";
 const PLAIN_DIGEST: &str = "haul-plain-blake3";
 
+/// The metadata key of what a sidecar has in `sealed`, on a copy of the object.
+const SEALED: &str = "haul-sealed";
+
 /// The longest sidecar, with the most recipients.
 pub const MAX_LEN: usize = 64 << 10;
 
@@ -274,7 +277,36 @@ pub(crate) fn find(client: &Client, object: &Object) -> Result<StoredRecord> {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => None,
         other => other?,
     };
-    Ok(content.and_then(|content| parse(&content, object)).unwrap_or(in_metadata))
+    let Some(found) = content.and_then(|content| parse(&content, object)) else { return Ok(in_metadata) };
+    // That of a copy, which `haul copy` wrote, has only the digest of the object.
+    let encoding = match in_metadata.encoding {
+        Ok(encoding) if encoding.is_plain() => found.encoding,
+        other => other,
+    };
+    let plain = if found.plain == Plain::Unknown { in_metadata.plain } else { found.plain };
+    Ok(StoredRecord { encoding, plain, ..found })
+}
+
+/// Whether a metadata key belongs to the record of an encoded stream.
+#[must_use]
+pub fn is_of_stream(key: &str) -> bool {
+    [encoding::KEY, PLAIN_LEN, PLAIN_DIGEST, SEALED].contains(&key)
+}
+
+/// Adds to the metadata of an encoded stream the part of its record that is in its sidecar.
+///
+/// # Errors
+/// The error of the failed request.
+pub fn complete(client: &Client, object: &mut Object) -> Result<()> {
+    if object.meta(encoding::KEY).is_none() || in_metadata(object).plain != Plain::Unknown {
+        return Ok(());
+    }
+    let more = match find(client, object)?.plain {
+        Plain::Sealed(text) => vec![(SEALED.to_owned(), text)],
+        open => open.metadata(),
+    };
+    object.metadata.extend(more);
+    Ok(())
 }
 
 /// Reads the record in the metadata of an object.
@@ -284,8 +316,9 @@ fn in_metadata(object: &Object) -> StoredRecord {
     StoredRecord {
         stored: digest(DIGEST_KEY).map(|digest| Proof { len: object.len, digest }),
         encoding: encoding_of(object.meta(encoding::KEY)),
-        plain: match (plain_len, digest(PLAIN_DIGEST)) {
-            (Some(len), Some(digest)) => Plain::Open(Proof { len, digest }),
+        plain: match (plain_len, digest(PLAIN_DIGEST), object.meta(SEALED)) {
+            (Some(len), Some(digest), _) => Plain::Open(Proof { len, digest }),
+            (_, _, Some(text)) => Plain::Sealed(text.to_owned()),
             _ => Plain::Unknown,
         },
     }

@@ -19,6 +19,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         other_tools_unpack_a_packed_stream_and_it_comes_back,
         age_decrypts_an_encrypted_stream_and_it_comes_back,
         ssh_keys_decrypt_too,
+        a_copy_of_an_encoded_stream_is_the_same_stream_also_through_a_directory,
         objects_of_other_tools_are_read_where_the_notes_say_so,
         a_packed_stream_goes_on_where_it_was,
         damaged_and_cut_off_streams_are_reported_and_not_handed_over,
@@ -109,6 +110,42 @@ fn other_tools_unpack_a_packed_stream_and_it_comes_back() {
         assert_eq!(summary(&run).of("copied_bytes"), long.len() as u64);
         assert!(fs::read(&file).unwrap() == long);
     }
+}
+
+fn a_copy_of_an_encoded_stream_is_the_same_stream_also_through_a_directory() {
+    let place = StoreOfTest::new();
+    let (identity, recipient) = place.key("key");
+    let identity = identity.to_str().unwrap();
+    let long = mixed(20_000_000);
+    let streams = [("long", &long[..]), ("small", &long[..1000])];
+    for (name, plain) in streams {
+        let _ = place.put(&["--compress", "zstd"], &format!("first/{name}.zst"), plain);
+        let words = ["--compress", "lz4", "--encrypt", &recipient];
+        let _ = place.put(&words, &format!("first/{name}.age"), plain);
+    }
+    place.store.put("/bucket/first/theirs", b"x", &[("color", "blue")]);
+    let directory = format!("{}/", place.scene.join("directory").display());
+    let ends = [at("first/"), at("second/"), directory.clone(), at("third/")];
+    for (from, to) in [(0, 1), (1, 2), (2, 3)] {
+        let run = || place.haul("copy").args(["--json", &ends[from], &ends[to]]).finish().expect_success();
+        assert_eq!(summary(&run()).of("copied"), 5);
+        let again = summary(&run());
+        assert_eq!((again.of("copied"), again.of("updated")), (0, 0), "{}", ends[to]);
+    }
+    for tree in ["second", "third"] {
+        for (name, plain) in streams {
+            assert!(place.get(&[], &format!("{tree}/{name}.zst")).expect_success().stdout == plain);
+            let words = ["--identity", identity];
+            let run = place.get(&words, &format!("{tree}/{name}.age")).expect_success();
+            assert!(run.stdout == plain && !run.err().contains("no digest"), "{run}");
+        }
+        assert_eq!(place.store.note(&format!("/bucket/{tree}/theirs"), "color").as_deref(), Some("blue"));
+    }
+    // Without attributes, the encoding goes along all the same.
+    let fourth = at("fourth/");
+    let _ = place.haul("copy").args(["--no-xattrs", &ends[0], &fourth]).finish().expect_success();
+    assert!(place.get(&[], "fourth/long.zst").expect_success().stdout == long);
+    assert_eq!(place.store.note("/bucket/fourth/theirs", "color"), None);
 }
 
 fn age_decrypts_an_encrypted_stream_and_it_comes_back() {

@@ -12,12 +12,21 @@ use haul_object::Object;
 use haul_streams::sidecar::DIGEST_KEY as BLAKE3;
 use serde_bytes::ByteBuf;
 
+use super::user_metadata;
+
 const LENGTH: &str = "haul-length";
 const TARGET: &str = "haul-target";
 const DEVICE: &str = "haul-device";
 const LINKS: &str = "haul-links";
 const ALLOCATED: &str = "haul-allocated";
 const XATTRS: &str = "haul-xattrs";
+
+/// The keys of the metadata that stand for an entry.
+const OWN: [&str; 12] =
+    ["mtime", "atime", "mode", "uid", "gid", LENGTH, TARGET, DEVICE, LINKS, ALLOCATED, XATTRS, BLAKE3];
+
+/// The name that stands for all metadata of other programs.
+const USER: &str = "user metadata";
 
 /// Prefix of the digest that replaces attributes that were too long for the store.
 const LEFT_OUT: &str = "#";
@@ -81,10 +90,11 @@ impl ObjectMetadata<'_> {
         let has_names = entry.nlink > 1 && !entry.is_dir();
         note(LINKS, true, has_names.then(|| format!("{:x}-{:x}-{}", entry.dev, entry.ino, entry.nlink)));
         note(ALLOCATED, true, entry.is_sparse().then(|| entry.allocated.to_string()));
-        let xattrs = self.xattrs();
+        let (foreign, xattrs) = user_metadata::split(self.xattrs(), self.kind, &OWN);
         let text = (!xattrs.is_empty()).then(|| xattrs_text(&xattrs));
         let text = text.map(|text| if attributes { text } else { left_out(&text) });
         note(XATTRS, preserve.has_any_xattr(), text);
+        metadata.extend(foreign);
         metadata
     }
 
@@ -99,10 +109,19 @@ impl ObjectMetadata<'_> {
         preserve.mode(entry, ids, preserve.ids(ids, (u32::MAX, u32::MAX)))
     }
 
+    /// The attributes of the entry, and those of the object that the entry does not replace: what other programs noted
+    /// stays.
     fn xattrs(&self) -> Vec<Xattr> {
-        let mut xattrs: Vec<Xattr> = self.preserve.xattrs_of(&self.entry.xattrs).cloned().collect();
-        let there = self.there.and_then(|object| object.meta(XATTRS)).and_then(xattrs_of).unwrap_or_default();
-        xattrs.extend(there.into_iter().filter(|(name, _)| !self.preserve.has_xattr(name)));
+        let is_kept = |(name, _): &&Xattr| user_metadata::is_kept(self.preserve, name);
+        let mut xattrs: Vec<Xattr> = self.entry.xattrs.iter().filter(is_kept).cloned().collect();
+        if let Some(there) = self.there {
+            let recorded = there.meta(XATTRS).and_then(xattrs_of).unwrap_or_default();
+            let foreign = user_metadata::attributes(user_metadata::of_object(there, &OWN));
+            let foreign: Vec<Xattr> =
+                foreign.filter(|(name, _)| !xattrs.iter().any(|(own, _)| own == name)).collect();
+            xattrs.extend(recorded.into_iter().filter(|(name, _)| !self.preserve.has_xattr(name)));
+            xattrs.extend(foreign);
+        }
         xattrs.sort();
         xattrs
     }
@@ -164,6 +183,11 @@ pub(super) fn read(path: &RelPath, object: &Object, directory: bool, digest: Opt
     let id = |name, mine: u32| number(name, 10).and_then(|id| u32::try_from(id).ok()).unwrap_or(mine);
     let plain = if directory { PLAIN.1 } else { PLAIN.0 };
     let (dev, ino, nlink) = identity(object, &kind, digest);
+    let mut xattrs = object.meta(XATTRS).and_then(xattrs_of).unwrap_or_default();
+    if kind == EntryKind::File {
+        xattrs.extend(user_metadata::attributes(user_metadata::of_object(object, &OWN)));
+        xattrs.sort();
+    }
     Entry {
         path: path.clone(),
         len,
@@ -178,7 +202,7 @@ pub(super) fn read(path: &RelPath, object: &Object, directory: bool, digest: Opt
         ino,
         nlink,
         allocated: number(ALLOCATED, 10).unwrap_or(len),
-        xattrs: object.meta(XATTRS).and_then(xattrs_of).unwrap_or_default(),
+        xattrs,
         kind,
     }
 }
@@ -222,6 +246,7 @@ pub(super) fn changes(object: &Object, entry: &Entry, preserve: &Preserve) -> Ch
                     let there = object.meta(XATTRS).and_then(xattrs_of).unwrap_or_default();
                     preserve.xattr_changes(&there, &preserve.xattrs_of(&entry.xattrs).collect::<Vec<_>>())
                 }
+                USER => Changes::XATTR,
                 _ => Changes::NONE,
             }
     })
@@ -243,7 +268,12 @@ fn differing(object: &Object, entry: &Entry, preserve: &Preserve) -> Vec<&'stati
     };
     let value = |name: &str| wanted.iter().find(|(other, _)| other == name).map(|(_, value)| &value[..]);
     let counts = ["mtime", "mode", "uid", "gid", TARGET, DEVICE, LINKS, XATTRS];
-    counts.into_iter().filter(|name| !same(name, value(name))).collect()
+    let mut names: Vec<_> = counts.into_iter().filter(|name| !same(name, value(name))).collect();
+    let updated = Object { metadata: wanted.clone(), ..Object::default() };
+    if !user_metadata::is_same(&updated, object, &OWN) {
+        names.push(USER);
+    }
+    names
 }
 
 /// Whether the object was one of several names of a file.
@@ -296,173 +326,5 @@ pub(super) fn modified(text: &str) -> Option<Timestamp> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// With the recorded digest.
-    fn read_recorded(path: &RelPath, object: &Object, directory: bool) -> Entry {
-        read(path, object, directory, digest(object).as_ref())
-    }
-
-    fn entry(kind: EntryKind) -> Entry {
-        Entry {
-            path: RelPath::new(b"a/b").unwrap(),
-            len: if kind == EntryKind::File { 7 } else { 0 },
-            kind,
-            mtime: Timestamp { sec: -1, nsec: 500_000_000 },
-            atime: Timestamp { sec: 4_102_444_800, nsec: 1 },
-            ctime: None,
-            mode: 0o4755,
-            uid: 4_000_000_000,
-            gid: 7,
-            names: None,
-            dev: 0,
-            ino: 0,
-            nlink: 1,
-            allocated: 0,
-            xattrs: Vec::new(),
-        }
-    }
-
-    fn is_same(object: &Object, entry: &Entry) -> bool {
-        super::is_same(object, entry, &Preserve::default())
-    }
-
-    fn object(entry: &Entry, attributes: bool) -> Object {
-        let digest = Digest::of(b"content");
-        let kind = ObjectKind::Az;
-        let own = ObjectMetadata {
-            kind,
-            entry,
-            digest: Some(&digest),
-            preserve: &Preserve::default(),
-            there: None,
-        };
-        let metadata = own.write(attributes);
-        Object { len: entry.len, etag: "\"e\"".to_owned(), metadata, ..Object::default() }
-    }
-
-    #[test]
-    fn metadata_round_trips() {
-        let pair = |name: &[u8], value: &[u8]| (ByteBuf::from(name), ByteBuf::from(value));
-        let names = [&b"user.a"[..], b"user.ab", b"user.abc", b"user.abcd"];
-        let values = [&b""[..], b"1", b"12", b"123", &[0, 255, 10, b'=']];
-        for kind in [
-            EntryKind::File,
-            EntryKind::Symlink(b"../\xff\n".to_vec()),
-            EntryKind::Fifo,
-            EntryKind::Socket,
-            EntryKind::CharDevice(259),
-            EntryKind::BlockDevice(1 << 40),
-        ] {
-            let mut entry = entry(kind);
-            for (name, value) in names.iter().flat_map(|name| values.iter().map(move |value| (name, value))) {
-                entry.xattrs = vec![pair(name, value), pair(b"user.z", b"z")];
-                let object = object(&entry, true);
-                let back = read_recorded(&entry.path, &object, false);
-                assert!(is_same(&object, &entry));
-                assert_eq!(back, Entry { ino: back.ino, ..entry.clone() });
-            }
-        }
-    }
-
-    #[test]
-    fn attributes_too_long_for_the_store_count_as_unchanged_until_they_change() {
-        let mut entry = entry(EntryKind::File);
-        entry.xattrs = vec![(ByteBuf::from(b"user.a"), ByteBuf::from(b"long"))];
-        let object = object(&entry, false);
-        assert!(read_recorded(&entry.path, &object, false).xattrs.is_empty() && is_same(&object, &entry));
-        entry.xattrs[0].1 = ByteBuf::from(b"other");
-        assert!(!is_same(&object, &entry));
-    }
-
-    #[test]
-    fn metadata_not_taken_over_is_neither_recorded_nor_compared() {
-        let pair = |name: &[u8], value: &[u8]| (ByteBuf::from(name), ByteBuf::from(value));
-        let all = Preserve::default();
-        let none = Preserve {
-            owner: false,
-            group: false,
-            perms: false,
-            times: false,
-            acls: false,
-            xattrs: false,
-            ..all
-        };
-        let entry = Entry { xattrs: vec![pair(b"user.a", b"x")], ..entry(EntryKind::File) };
-        let kind = ObjectKind::S3;
-        let own = ObjectMetadata { kind, entry: &entry, digest: None, preserve: &none, there: None };
-        let names = |own: &ObjectMetadata<'_>| -> Vec<(String, String)> {
-            own.write(true)
-                .into_iter()
-                .filter(|(name, _)| ![LENGTH, ALLOCATED].contains(&&name[..]))
-                .collect()
-        };
-        assert_eq!(names(&own), [("mode".to_owned(), "100644".to_owned())]);
-        let there = object(&Entry { mode: 0o600, uid: 8, xattrs: Vec::new(), ..entry.clone() }, true);
-        assert!(super::is_same(&there, &entry, &none) && !is_same(&there, &entry));
-        // An update of other metadata keeps the recorded metadata.
-        let other = Preserve { xattrs: true, ..none };
-        assert!(!super::is_same(&there, &entry, &other));
-        let own = ObjectMetadata { kind, entry: &entry, digest: None, preserve: &other, there: Some(&there) };
-        let updated = Object { metadata: own.write(true), ..there.clone() };
-        let back = read_recorded(&entry.path, &updated, false);
-        assert_eq!((back.mode, back.uid, back.mtime, back.xattrs.len()), (0o600, 8, entry.mtime, 1));
-        let unowned = Preserve { owner: false, ..Preserve::default() };
-        let own = ObjectMetadata { kind, entry: &entry, digest: None, preserve: &unowned, there: None };
-        assert!(own.write(true).contains(&("mode".to_owned(), "100755".to_owned())), "no set-ID bits");
-    }
-
-    #[test]
-    fn names_of_one_file_share_an_inode_only_with_the_same_content() {
-        let first = Entry { nlink: 2, dev: 5, ino: 6, ..entry(EntryKind::File) };
-        let one = object(&first, true);
-        let mut other = one.clone();
-        "\"f\"".clone_into(&mut other.etag);
-        let id = |object: &Object| {
-            let entry = read_recorded(&first.path, object, false);
-            (entry.dev, entry.ino, entry.nlink)
-        };
-        assert_eq!(id(&one), id(&other));
-        let digest = Digest::of(b"else");
-        let kind = ObjectKind::S3;
-        let own = ObjectMetadata {
-            kind,
-            entry: &first,
-            digest: Some(&digest),
-            preserve: &Preserve::default(),
-            there: None,
-        };
-        other.metadata = own.write(true);
-        assert_ne!(id(&one), id(&other));
-    }
-
-    #[test]
-    fn metadata_of_other_tools_is_read() {
-        let note = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let metadata = vec![note("mtime", "1700000000.25"), note("mode", "100640"), note("uid", "5")];
-        let modified = "Wed, 21 Oct 2015 07:28:00 GMT".to_owned();
-        let rclone = Object { len: 3, modified: modified.clone(), metadata, ..Object::default() };
-        let path = RelPath::new(b"x").unwrap();
-        let back = read_recorded(&path, &rclone, false);
-        assert_eq!(
-            (back.mtime, back.mode, back.uid),
-            (Timestamp { sec: 1_700_000_000, nsec: 250_000_000 }, 0o640, 5)
-        );
-        // On other stores than S3 rclone writes a date.
-        let dated = vec![note("mtime", "2023-11-14T22:13:20.250000000Z")];
-        assert_eq!(
-            read_recorded(&path, &Object { metadata: dated, ..rclone.clone() }, false).mtime,
-            back.mtime
-        );
-        let bare = read_recorded(&path, &Object { metadata: Vec::new(), ..rclone }, false);
-        assert_eq!((bare.mtime.sec, bare.mode, &bare.kind), (1_445_412_480, 0o644, &EntryKind::File));
-        assert_eq!(
-            super::modified("2015-10-21T07:28:00.5Z"),
-            Some(Timestamp { sec: 1_445_412_480, nsec: 500_000_000 })
-        );
-        for bad in ["", "x", "1.x", "-", "1e5", "99999999999999999999"] {
-            assert_eq!(time_of(bad), None, "{bad}");
-        }
-    }
-}
+#[path = "metadata_tests.rs"]
+mod tests;

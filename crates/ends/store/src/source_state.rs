@@ -10,6 +10,7 @@ use haul_core::{BufferPool, Digest, FileTree, RelPath, Result};
 use haul_ends::hashed::HashedBytes;
 use haul_ends::thread_pool::ThreadPool;
 use haul_object::Object;
+use haul_streams::sidecar;
 
 use super::listing_entry::implied;
 use super::metadata;
@@ -140,6 +141,9 @@ impl SourceState {
         } else {
             metadata::digest(&object)
         };
+        if !directory {
+            sidecar::complete(&self.tree.client, &mut object)?;
+        }
         let entry = metadata::read(path, &object, directory, digest.as_ref());
         object.metadata = Vec::new();
         let content = content.filter(|_| entry.is_file());
