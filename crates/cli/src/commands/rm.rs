@@ -208,7 +208,7 @@ fn give_up(client: &Client, place: &ObjectPlace, args: &RmArgs, lines: &OutputLi
         return Err(usage("abort uploads", cause).on(place.to_string()));
     }
     let mut failed = 0;
-    for upload in client.uploads(&place.key)? {
+    for upload in client.uploads_below(&place.key)? {
         let owner = uploads::owner(client, &upload);
         let goes = args.any || owner == Owner::Ours;
         if goes && !args.dry_run {

@@ -50,6 +50,21 @@ impl Client {
         }
     }
 
+    /// Lists the incomplete uploads of all keys below `prefix`. MinIO lists them for an exact key, or for the whole bucket,
+    /// only.
+    ///
+    /// # Errors
+    /// The error of the request.
+    pub fn uploads_below(&self, prefix: &str) -> Result<Vec<Upload>> {
+        let found = self.uploads(prefix)?;
+        if !found.is_empty() || prefix.is_empty() || !self.terms().lists_uploads {
+            return Ok(found);
+        }
+        let mut all = self.uploads("")?;
+        all.retain(|upload| upload.key.starts_with(prefix));
+        Ok(all)
+    }
+
     /// Lists the incomplete uploads under `prefix`. Without [`Terms::lists_uploads`](crate::Terms::lists_uploads),
     /// those of the object with this exact key.
     ///
