@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haul_core::{
-    BufferPool, Compare, DirLinks, Error, Links, Location, Note, Pace, PageChecks, Place, Report, Result,
-    ScanOptions, Side, SinkOptions, Source,
+    BufferPool, Compare, DirLinks, Error, Links, Location, Note, Pace, PageChecks, Place, RelPath, Report,
+    Result, ScanOptions, Side, SinkOptions, Source,
 };
 use haul_engine::RateHandle;
 use haul_engine::{
@@ -429,6 +429,11 @@ impl JobRunner<'_> {
         let source = Arc::clone(&part.source);
         let named = |mut report: Report| {
             report.fatal = report.fatal.map(|error| at_host(error, Side::Source, &part.at));
+            // The root of a source that is a file is that file.
+            if let Ok(name) = RelPath::new(&part.root_name) {
+                let notes = report.notes.iter_mut().chain(&mut report.left_out);
+                notes.filter(|note| note.example.is_root()).for_each(|note| note.example = name.clone());
+            }
             report
         };
         let parts = [EndPair { source: part.source, sink, preview, view, other_sources: rivals }];

@@ -28,7 +28,7 @@ pub const DIGEST_KEY: &str = "haul-blake3";
 const PLAIN_LEN: &str = "haul-plain-length";
 const PLAIN_DIGEST: &str = "haul-plain-blake3";
 
-/// The metadata key of what a sidecar has in `sealed`, on a copy of the object.
+/// The metadata key of the `sealed` of a sidecar, on a copy of the object.
 const SEALED: &str = "haul-sealed";
 
 /// The longest sidecar, with the most recipients.

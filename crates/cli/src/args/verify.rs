@@ -20,9 +20,11 @@ Examples:
   haul copy --manifest data.b3 --sign ~/.ssh/id_ed25519 /data/ nas:/data/
   haul verify --manifest data.b3 --allowed-signers signers nas:/data/
 
-Exit code 3: DST lacks files or has different content. Exit code 1: the content
-is equal, and modes, owners, times, hard links, ACLs or attributes differ; give
-the options that change metadata (--no-owner, --chmod ...) as for the copy.
+Exit code 3: DST lacks files or has different content. Exit code 1: modes,
+owners, times, hard links, ACLs or attributes differ, or something could not be
+compared and is named (DST is not there, a file cannot be read); all other
+content is equal. Give the options that change
+metadata (--no-owner, --chmod ...) as for the copy.
 Files that only DST has are reported, but are no error.";
 
 /// Compare content by digest, and metadata; report each difference

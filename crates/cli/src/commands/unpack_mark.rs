@@ -15,6 +15,16 @@ pub(super) struct Mark {
     path: PathBuf,
 }
 
+impl Drop for Mark {
+    /// A directory into which nothing was unpacked is as it was before.
+    fn drop(&mut self) {
+        let is_mark = |name: std::io::Result<fs::DirEntry>| name.is_ok_and(|name| name.path() == self.path);
+        if self.path.parent().and_then(|dir| fs::read_dir(dir).ok()).is_some_and(|mut all| all.all(is_mark)) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
 impl Mark {
     /// Checks that a stream may be unpacked into `dir`, and marks it.
     ///

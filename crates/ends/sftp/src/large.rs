@@ -365,7 +365,7 @@ fn finish(sink: &SftpSink, conn: &Conn, large: &LargeFile) -> Result<()> {
     match renamed {
         Ok(()) => {}
         Err(fault) if fault.is_missing() => return settle_missing(sink, conn, large).map(drop),
-        Err(fault) => return Err(sink.tree.error("give its name to", &entry.path, fault)),
+        Err(fault) => return Err(sink.tree.error("rename into place", &entry.path, fault)),
     }
     remove_journal(sink, large);
     Ok(())

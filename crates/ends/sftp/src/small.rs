@@ -277,7 +277,7 @@ fn publish(
             };
             let renamed = sink.take_publish(&mut pipeline, conn);
             mode?;
-            renamed.map_err(|fault| sink.tree.error("give its name to", &entry.path, fault))?;
+            renamed.map_err(|fault| sink.tree.error("rename into place", &entry.path, fault))?;
             one.part.done();
             // The chaining value of the only slice is the digest of the file.
             Ok(Outcome::Committed(Some(Digest(one.file.data.value.0))))

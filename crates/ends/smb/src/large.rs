@@ -126,7 +126,7 @@ pub(super) async fn write(
         Err(fault) if fault.is_missing() => return settle_missing(sink, large).await,
         Err(fault) => {
             large.lock().finishing = false;
-            let error = sink.tree.error("give its name to", &entry.path, fault);
+            let error = sink.tree.error("rename into place", &entry.path, fault);
             if error.kind() == ErrorKind::Unsupported {
                 // It never gets this name.
                 sink.large_files.take(&entry.path);

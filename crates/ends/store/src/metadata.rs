@@ -109,7 +109,7 @@ impl ObjectMetadata<'_> {
         preserve.mode(entry, ids, preserve.ids(ids, (u32::MAX, u32::MAX)))
     }
 
-    /// The attributes of the entry, and those of the object that the entry does not replace: what other programs noted
+    /// The attributes of the entry, and those of the object that the entry does not replace: metadata of other programs
     /// stays.
     fn xattrs(&self) -> Vec<Xattr> {
         let is_kept = |(name, _): &&Xattr| user_metadata::is_kept(self.preserve, name);

@@ -22,10 +22,11 @@ const PIECE: usize = 128 * 1024;
 
 /// Takes the bytes of an object or a file in order.
 pub struct ContentOutput {
+    /// Dropped before `file`, which has the lock.
+    staged: Option<StagedFile>,
     file: File,
     /// For messages.
     name: Vec<u8>,
-    staged: Option<StagedFile>,
     /// Nothing was written yet to a terminal, which takes only text.
     takes_text: bool,
     sha256: StreamSha256,
@@ -37,6 +38,16 @@ struct StagedFile {
     path: PathBuf,
     /// Bytes that an earlier run left.
     there: u64,
+    is_renamed: bool,
+}
+
+impl Drop for StagedFile {
+    /// Removes a file without content, which no later run needs.
+    fn drop(&mut self) {
+        if !self.is_renamed && fs::metadata(&self.temporary).is_ok_and(|now| now.len() == 0) {
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
 }
 
 impl ContentOutput {
@@ -92,7 +103,7 @@ impl ContentOutput {
         let there = if there > len { 0 } else { there };
         file.set_len(there).map_err(|error| failed("cut", &error))?;
         let name = path.as_os_str().as_bytes().to_vec();
-        let staged = Some(StagedFile { temporary, path: path.to_owned(), there });
+        let staged = Some(StagedFile { temporary, path: path.to_owned(), there, is_renamed: false });
         Ok(Self { file, name, staged, takes_text: false, sha256: StreamSha256::default() })
     }
 
@@ -218,13 +229,14 @@ impl ContentOutput {
     ///
     /// # Errors
     /// The error of either.
-    fn finish(self) -> Result<()> {
-        let Some(staged) = &self.staged else { return Ok(()) };
+    fn finish(mut self) -> Result<()> {
+        let Some(staged) = &mut self.staged else { return Ok(()) };
         let sync = |path: &Path| File::open(path).and_then(|dir| dir.sync_all());
         let parent = staged.path.parent().filter(|parent| !parent.as_os_str().is_empty());
         self.file
             .sync_all()
             .and_then(|()| fs::rename(&staged.temporary, &staged.path))
+            .inspect(|()| staged.is_renamed = true)
             .and_then(|()| sync(parent.unwrap_or(Path::new("."))))
             .map_err(|error| self.failed("finish", &error))
     }

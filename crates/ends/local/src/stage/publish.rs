@@ -21,7 +21,7 @@ impl Staged {
         tree.root.back_up(&self.at, path)?;
         self.rename_into_place().map_err(|errno| match errno {
             Errno::NOTEMPTY | Errno::EXIST => not_empty(&tree.root, path),
-            errno => tree.root.error("give its name to", path, errno),
+            errno => tree.root.error("rename into place", path, errno),
         })
     }
 
