@@ -76,7 +76,8 @@ impl Preserve {
     /// Whether the attribute is taken over, by its name.
     #[must_use]
     pub fn has_xattr(&self, name: &[u8]) -> bool {
-        if is_acl(name) { self.acls && self.perms } else { self.xattrs }
+        let is_taken_over = if is_acl(name) { self.acls && self.perms } else { self.xattrs };
+        is_taken_over && !name.starts_with(RESERVED_XATTRS)
     }
 
     /// Owner and group of an entry whose own are `wanted`, where the destination has or gives `there`.
@@ -134,6 +135,9 @@ impl Preserve {
         all.iter().filter(move |(name, _)| preserve.has_xattr(name))
     }
 }
+
+/// The prefix of attributes that mean nothing outside of haul: no file gets them from a copy.
+pub const RESERVED_XATTRS: &[u8] = b"user.haul.";
 
 fn is_acl(name: &[u8]) -> bool {
     name.starts_with(b"system.posix_acl_")

@@ -31,6 +31,9 @@ const PLAIN_DIGEST: &str = "haul-plain-blake3";
 /// The metadata key of the `sealed` of a sidecar, on a copy of the object.
 const SEALED: &str = "haul-sealed";
 
+/// The longest such text. A store takes 2 KiB of metadata, some of which the copy needs for a file's own.
+const MAX_SEALED: usize = 1024;
+
 /// The longest sidecar, with the most recipients.
 pub const MAX_LEN: usize = 64 << 10;
 
@@ -287,24 +290,29 @@ pub(crate) fn find(client: &Client, object: &Object) -> Result<StoredRecord> {
     Ok(StoredRecord { encoding, plain, ..found })
 }
 
-/// Whether a metadata key belongs to the record of an encoded stream.
-#[must_use]
-pub fn is_of_stream(key: &str) -> bool {
-    [encoding::KEY, PLAIN_LEN, PLAIN_DIGEST, SEALED].contains(&key)
-}
+/// The metadata keys of the record of an encoded stream. All of it that a copy needs is in the metadata.
+pub const STREAM_KEYS: [&str; 4] = [encoding::KEY, PLAIN_LEN, PLAIN_DIGEST, SEALED];
 
-/// Adds to the metadata of an encoded stream the part of its record that is in its sidecar.
+/// Adds to the metadata of an encoded stream the part of its record that is in its sidecar, if that is short enough.
 ///
 /// # Errors
-/// The error of the failed request.
+/// If the store cannot be reached. A sidecar that cannot be read counts as none.
 pub fn complete(client: &Client, object: &mut Object) -> Result<()> {
     if object.meta(encoding::KEY).is_none() || in_metadata(object).plain != Plain::Unknown {
         return Ok(());
     }
-    let more = match find(client, object)?.plain {
-        Plain::Sealed(text) => vec![(SEALED.to_owned(), text)],
+    let found = match find(client, object) {
+        Err(error) if matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Cancelled) => {
+            return Err(error);
+        }
+        found => found.map_or(Plain::Unknown, |found| found.plain),
+    };
+    let more = match found {
+        Plain::Sealed(text) if text.len() <= MAX_SEALED => vec![(SEALED.to_owned(), text)],
+        Plain::Sealed(_) => Vec::new(),
         open => open.metadata(),
     };
+    object.metadata.retain(|(key, _)| key == encoding::KEY || !STREAM_KEYS.contains(&&key[..]));
     object.metadata.extend(more);
     Ok(())
 }

@@ -13,13 +13,17 @@ use crate::settings::usage;
 /// The mark in a directory while a stream is unpacked there: it names the stream.
 pub(super) struct Mark {
     path: PathBuf,
+    /// Its content.
+    state: String,
 }
 
 impl Drop for Mark {
     /// A directory into which nothing was unpacked is as it was before.
     fn drop(&mut self) {
+        let is_own = fs::read(&self.path).is_ok_and(|found| found == self.state.as_bytes());
         let is_mark = |name: std::io::Result<fs::DirEntry>| name.is_ok_and(|name| name.path() == self.path);
-        if self.path.parent().and_then(|dir| fs::read_dir(dir).ok()).is_some_and(|mut all| all.all(is_mark)) {
+        let names = self.path.parent().and_then(|dir| fs::read_dir(dir).ok());
+        if is_own && names.is_some_and(|mut names| names.all(is_mark)) {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -38,7 +42,7 @@ impl Mark {
         let path = dir.join(std::ffi::OsStr::from_bytes(RESERVED));
         let wanted = format!("{state}\n");
         match fs::read(&path) {
-            Ok(found) if found == wanted.as_bytes() => return Ok(Self { path }),
+            Ok(found) if found == wanted.as_bytes() => return Ok(Self { path, state: wanted }),
             Ok(_) if !merge => {
                 let error = usage(
                     "unpack",
@@ -66,7 +70,7 @@ impl Mark {
             File::open(dir)?.sync_all()
         });
         written.map_err(|error| failed(&error))?;
-        Ok(Self { path })
+        Ok(Self { path, state: wanted })
     }
 
     /// Whether a stream of this state was being unpacked into `dir`.

@@ -22,12 +22,7 @@ pub(crate) fn read_manifest(
     let mut records = ListRecords::new(reader, Separator::Newline, MAX_LINE);
     let first = [records.next(), one_file.as_ref().and_then(|_| records.next())];
     let is_only = one_file.is_some() && first[1].is_none();
-    // That of a command that failed: nothing would be compared, and all be equal.
-    let empty = first[0].is_none().then(|| {
-        let error = Error::new(ErrorKind::Unsupported, Side::Local, "read the manifest", "it is empty");
-        Err(error.on(&name).with_hint("did the command that wrote it fail?"))
-    });
-    let lines = first.into_iter().flatten().chain(records).enumerate().map(move |(at, record)| {
+    first.into_iter().flatten().chain(records).enumerate().map(move |(at, record)| {
         let line = record.map_err(|error| Error::io(Side::Local, "read the manifest", &error).on(&name))?;
         let (path, digest) = split(&line).map_err(|cause| bad(&name, at, cause))?;
         if is_only || one_file.as_ref() == Some(&path) {
@@ -35,8 +30,7 @@ pub(crate) fn read_manifest(
         }
         let path = RelPath::tidy(&path).map_err(|cause| bad(&name, at, &cause.to_string()))?;
         Ok(HashLine { path, digest })
-    });
-    lines.chain(empty)
+    })
 }
 
 fn bad(name: &[u8], at: usize, cause: &str) -> Error {
@@ -130,7 +124,6 @@ mod tests {
         ] {
             assert_eq!(read(line.as_bytes()), [None], "{line}");
         }
-        assert_eq!(read(b""), [None], "an empty manifest proves nothing");
         assert_eq!(read(format!("{hex}  ./a//b").as_bytes()), [Some(b"a/b".to_vec())]);
         assert_eq!(read(format!("{hex} *a").as_bytes()), [Some(b"a".to_vec())]);
     }

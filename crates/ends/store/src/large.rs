@@ -221,14 +221,14 @@ impl LargeFile {
             return Ok(());
         }
         if begun.held.is_some() {
-            // Its metadata is that of the run that began it; the file's metadata may have changed since.
-            match client.look(key)? {
-                Some(object) if !metadata::is_same(&object, &self.entry, &sink.options.preserve) => {
+            // Its metadata is that of the run that began it, also of `haul put`; the file's metadata may have changed since.
+            if let Some(mut object) = client.look(key)? {
+                let was_other = metadata::remove_other_stream(&mut object, &self.entry);
+                if was_other || !metadata::is_same(&object, &self.entry, &sink.options.preserve) {
                     server_side_copy::restate_with(sink, &self.entry, &object, Some(&digest))?;
                     return Ok(());
                 }
-                Some(object) => etag = object.etag,
-                None => {}
+                etag = object.etag;
             }
         }
         if sidecar::beside(client, key)? == SidecarObject::Other {

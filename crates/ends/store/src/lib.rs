@@ -36,7 +36,6 @@ mod source;
 mod source_state;
 mod tree;
 mod upload_part;
-mod user_metadata;
 mod walk;
 
 use std::sync::Arc;

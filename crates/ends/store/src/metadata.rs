@@ -7,12 +7,11 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use haul_core::entry::Xattr;
+use haul_core::preserve::RESERVED_XATTRS;
 use haul_core::{Changes, Digest, Entry, EntryKind, ObjectKind, Preserve, RelPath, Timestamp};
 use haul_object::Object;
-use haul_streams::sidecar::DIGEST_KEY as BLAKE3;
+use haul_streams::sidecar::{DIGEST_KEY as BLAKE3, STREAM_KEYS};
 use serde_bytes::ByteBuf;
-
-use super::user_metadata;
 
 const LENGTH: &str = "haul-length";
 const TARGET: &str = "haul-target";
@@ -21,12 +20,8 @@ const LINKS: &str = "haul-links";
 const ALLOCATED: &str = "haul-allocated";
 const XATTRS: &str = "haul-xattrs";
 
-/// The keys of the metadata that stand for an entry.
-const OWN: [&str; 12] =
-    ["mtime", "atime", "mode", "uid", "gid", LENGTH, TARGET, DEVICE, LINKS, ALLOCATED, XATTRS, BLAKE3];
-
-/// The name that stands for all metadata of other programs.
-const USER: &str = "user metadata";
+/// Prefix of the attributes by which the record of an encoded stream goes from one store to another.
+const STREAM: &str = "user.haul.object.";
 
 /// Prefix of the digest that replaces attributes that were too long for the store.
 const LEFT_OUT: &str = "#";
@@ -90,11 +85,14 @@ impl ObjectMetadata<'_> {
         let has_names = entry.nlink > 1 && !entry.is_dir();
         note(LINKS, true, has_names.then(|| format!("{:x}-{:x}-{}", entry.dev, entry.ino, entry.nlink)));
         note(ALLOCATED, true, entry.is_sparse().then(|| entry.allocated.to_string()));
-        let (foreign, xattrs) = user_metadata::split(self.xattrs(), self.kind, &OWN);
+        let xattrs = self.xattrs();
         let text = (!xattrs.is_empty()).then(|| xattrs_text(&xattrs));
         let text = text.map(|text| if attributes { text } else { left_out(&text) });
         note(XATTRS, preserve.has_any_xattr(), text);
-        metadata.extend(foreign);
+        for key in STREAM_KEYS {
+            let value = stream_value(entry, key);
+            note(key, value.is_some(), value);
+        }
         metadata
     }
 
@@ -109,22 +107,31 @@ impl ObjectMetadata<'_> {
         preserve.mode(entry, ids, preserve.ids(ids, (u32::MAX, u32::MAX)))
     }
 
-    /// The attributes of the entry, and those of the object that the entry does not replace: metadata of other programs
-    /// stays.
     fn xattrs(&self) -> Vec<Xattr> {
-        let is_kept = |(name, _): &&Xattr| user_metadata::is_kept(self.preserve, name);
-        let mut xattrs: Vec<Xattr> = self.entry.xattrs.iter().filter(is_kept).cloned().collect();
-        if let Some(there) = self.there {
-            let recorded = there.meta(XATTRS).and_then(xattrs_of).unwrap_or_default();
-            let foreign = user_metadata::attributes(user_metadata::of_object(there, &OWN));
-            let foreign: Vec<Xattr> =
-                foreign.filter(|(name, _)| !xattrs.iter().any(|(own, _)| own == name)).collect();
-            xattrs.extend(recorded.into_iter().filter(|(name, _)| !self.preserve.has_xattr(name)));
-            xattrs.extend(foreign);
-        }
+        let mut xattrs: Vec<Xattr> = self.preserve.xattrs_of(&self.entry.xattrs).cloned().collect();
+        let there = self.there.and_then(|object| object.meta(XATTRS)).and_then(xattrs_of).unwrap_or_default();
+        xattrs.extend(there.into_iter().filter(|(name, _)| !self.preserve.has_xattr(name)));
         xattrs.sort();
         xattrs
     }
+}
+
+/// The value of one key of the record of an encoded stream, in the source store.
+fn stream_value(entry: &Entry, key: &str) -> Option<String> {
+    let is_of_key = |name: &[u8]| name.strip_prefix(STREAM.as_bytes()) == Some(key.as_bytes());
+    let value = &entry.xattrs.iter().find(|(name, _)| is_of_key(name))?.1;
+    String::from_utf8(value.to_vec()).ok()
+}
+
+/// Removes from the metadata of an object the record of an encoded stream that `entry` is not. Returns whether there was
+/// any.
+pub(super) fn remove_other_stream(object: &mut Object, entry: &Entry) -> bool {
+    let before = object.metadata.len();
+    let is_other = |key: &str, value: &str| {
+        STREAM_KEYS.contains(&key) && stream_value(entry, key).as_deref() != Some(value)
+    };
+    object.metadata.retain(|(key, value)| !is_other(key, value));
+    object.metadata.len() < before
 }
 
 fn left_out(text: &str) -> String {
@@ -184,8 +191,13 @@ pub(super) fn read(path: &RelPath, object: &Object, directory: bool, digest: Opt
     let plain = if directory { PLAIN.1 } else { PLAIN.0 };
     let (dev, ino, nlink) = identity(object, &kind, digest);
     let mut xattrs = object.meta(XATTRS).and_then(xattrs_of).unwrap_or_default();
+    xattrs.retain(|(name, _)| !name.starts_with(RESERVED_XATTRS));
     if kind == EntryKind::File {
-        xattrs.extend(user_metadata::attributes(user_metadata::of_object(object, &OWN)));
+        let pair = |key: &&str| {
+            let name = format!("{STREAM}{key}");
+            object.meta(key).map(|value| (ByteBuf::from(name), ByteBuf::from(value)))
+        };
+        xattrs.extend(STREAM_KEYS.iter().filter_map(pair));
         xattrs.sort();
     }
     Entry {
@@ -246,7 +258,6 @@ pub(super) fn changes(object: &Object, entry: &Entry, preserve: &Preserve) -> Ch
                     let there = object.meta(XATTRS).and_then(xattrs_of).unwrap_or_default();
                     preserve.xattr_changes(&there, &preserve.xattrs_of(&entry.xattrs).collect::<Vec<_>>())
                 }
-                USER => Changes::XATTR,
                 _ => Changes::NONE,
             }
     })
@@ -267,13 +278,9 @@ fn differing(object: &Object, entry: &Entry, preserve: &Preserve) -> Vec<&'stati
         }
     };
     let value = |name: &str| wanted.iter().find(|(other, _)| other == name).map(|(_, value)| &value[..]);
-    let counts = ["mtime", "mode", "uid", "gid", TARGET, DEVICE, LINKS, XATTRS];
-    let mut names: Vec<_> = counts.into_iter().filter(|name| !same(name, value(name))).collect();
-    let updated = Object { metadata: wanted.clone(), ..Object::default() };
-    if !user_metadata::is_same(&updated, object, &OWN) {
-        names.push(USER);
-    }
-    names
+    let counts =
+        ["mtime", "mode", "uid", "gid", TARGET, DEVICE, LINKS, XATTRS].into_iter().chain(STREAM_KEYS);
+    counts.filter(|name| !same(name, value(name))).collect()
 }
 
 /// Whether the object was one of several names of a file.

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use haul_core::Result;
+use haul_core::{ErrorKind, ObjectKind, Result};
 
 use super::bucket::Client;
 use super::retry::RetryPolicy;
@@ -56,13 +56,18 @@ impl Client {
     /// # Errors
     /// The error of the request.
     pub fn uploads_below(&self, prefix: &str) -> Result<Vec<Upload>> {
-        let found = self.uploads(prefix)?;
-        if !found.is_empty() || prefix.is_empty() || !self.terms().lists_uploads {
-            return Ok(found);
+        if self.kind() != ObjectKind::S3 || self.endpoint().contains("amazonaws.com") {
+            return self.uploads(prefix);
         }
-        let mut all = self.uploads("")?;
-        all.retain(|upload| upload.key.starts_with(prefix));
-        Ok(all)
+        match self.uploads("") {
+            Ok(mut all) => {
+                all.retain(|upload| upload.key.starts_with(prefix));
+                Ok(all)
+            }
+            // The user may list below the prefix only.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => self.uploads(prefix),
+            Err(error) => Err(error),
+        }
     }
 
     /// Lists the incomplete uploads under `prefix`. Without [`Terms::lists_uploads`](crate::Terms::lists_uploads),

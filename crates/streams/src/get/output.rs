@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use haul_core::path::printable;
@@ -38,13 +39,14 @@ struct StagedFile {
     path: PathBuf,
     /// Bytes that an earlier run left.
     there: u64,
-    is_renamed: bool,
+    /// It was renamed or removed.
+    is_gone: bool,
 }
 
 impl Drop for StagedFile {
     /// Removes a file without content, which no later run needs.
     fn drop(&mut self) {
-        if !self.is_renamed && fs::metadata(&self.temporary).is_ok_and(|now| now.len() == 0) {
+        if !self.is_gone && fs::metadata(&self.temporary).is_ok_and(|now| now.len() == 0) {
             let _ = fs::remove_file(&self.temporary);
         }
     }
@@ -93,8 +95,15 @@ impl ContentOutput {
         let temporary = path.with_file_name(format!(".haul-{}.part", &digest[..16]));
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(&temporary);
-        let file = file.map_err(|error| failed("make", &error))?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let file = file.map_err(|error| match (error.kind(), path.parent()) {
+            (io::ErrorKind::NotFound, Some(parent)) => {
+                let parent = printable(parent.as_os_str().as_bytes());
+                failed("make", &error).with_hint(format!("make its directory first: mkdir {parent}"))
+            }
+            _ => failed("make", &error),
+        })?;
+        // A file that was renamed or removed before this lock is nobody's any more.
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() || !is_named(&file, &temporary) {
             let error =
                 Error::new(ErrorKind::Busy, Side::Destination, "write", "another haul is writing this file");
             return Err(error.on(path.as_os_str().as_bytes()));
@@ -103,7 +112,7 @@ impl ContentOutput {
         let there = if there > len { 0 } else { there };
         file.set_len(there).map_err(|error| failed("cut", &error))?;
         let name = path.as_os_str().as_bytes().to_vec();
-        let staged = Some(StagedFile { temporary, path: path.to_owned(), there, is_renamed: false });
+        let staged = Some(StagedFile { temporary, path: path.to_owned(), there, is_gone: false });
         Ok(Self { file, name, staged, takes_text: false, sha256: StreamSha256::default() })
     }
 
@@ -118,7 +127,7 @@ impl ContentOutput {
     ///
     /// # Errors
     /// That of the get, or of the rename.
-    pub(super) fn end(self, got: Result<Got>) -> Result<Got> {
+    pub(super) fn end(mut self, got: Result<Got>) -> Result<Got> {
         match got {
             Ok(got) => {
                 let sha256 = self.sha256.digest();
@@ -236,14 +245,15 @@ impl ContentOutput {
         self.file
             .sync_all()
             .and_then(|()| fs::rename(&staged.temporary, &staged.path))
-            .inspect(|()| staged.is_renamed = true)
+            .inspect(|()| staged.is_gone = true)
             .and_then(|()| sync(parent.unwrap_or(Path::new("."))))
             .map_err(|error| self.failed("finish", &error))
     }
 
     /// Removes a file whose content is wrong.
-    fn discard(&self) {
-        if let Some(staged) = &self.staged {
+    fn discard(&mut self) {
+        if let Some(staged) = &mut self.staged {
+            staged.is_gone = true;
             // If it stays, the next run verifies it again before the rename.
             let _ = fs::remove_file(&staged.temporary);
         }
@@ -252,6 +262,13 @@ impl ContentOutput {
     fn failed(&self, operation: &str, error: &io::Error) -> Error {
         Error::io(Side::Destination, operation, error).on(&self.name)
     }
+}
+
+/// Whether the open file still has this name.
+fn is_named(file: &File, name: &Path) -> bool {
+    let id = |found: fs::Metadata| (found.dev(), found.ino());
+    let (open, named) = (file.metadata().map(id), fs::symlink_metadata(name).map(id));
+    open.is_ok_and(|open| named.is_ok_and(|named| open == named))
 }
 
 /// Whether the beginning of a stream is text. Its last character may be cut.

@@ -47,7 +47,10 @@ pub(super) fn refused(fault: &IndexFault, name: &str) -> Error {
     };
     let error = Error::new(kind, Side::Source, "find the members of", fault.to_string()).on(name);
     match fault {
-        IndexFault::Unknown => error.with_hint("haul unpacks streams of xbstream and tar"),
+        IndexFault::Unknown => error.with_hint(
+            "haul unpacks streams of xbstream and tar; decompress another one first: `gzip -dc FILE | haul get - --unpack \
+             DIR`",
+        ),
         IndexFault::Damaged(..) => error.with_hint("nothing was unpacked"),
         _ => error.with_hint("`haul get SRC | mbstream -x` or `tar -x` unpacks it"),
     }

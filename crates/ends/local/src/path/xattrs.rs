@@ -8,6 +8,8 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde_bytes::ByteBuf;
 
+use haul_core::preserve::RESERVED_XATTRS;
+
 use super::at::{At, Dir};
 use super::held::{HeldInode, hold_name};
 use super::stat;
@@ -19,7 +21,7 @@ const XATTR_MAX: usize = 64 * 1024;
 /// nothing on another, `system.nfs4_acl` and the like repeat mode and owner, and XFS shows its ACLs a second time under
 /// names of its own.
 pub(crate) fn is_carried(name: &[u8]) -> bool {
-    (name.starts_with(b"user.") && !name.starts_with(b"user.haul."))
+    (name.starts_with(b"user.") && !name.starts_with(RESERVED_XATTRS))
         || (name.starts_with(b"trusted.") && !name.starts_with(b"trusted.SGI_ACL_"))
         || name == b"security.capability"
         || name == b"system.posix_acl_access"
