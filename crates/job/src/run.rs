@@ -429,7 +429,7 @@ impl JobRunner<'_> {
         let source = Arc::clone(&part.source);
         let named = |mut report: Report| {
             report.fatal = report.fatal.map(|error| at_host(error, Side::Source, &part.at));
-            // The root of a source that is a file is that file.
+            // Notes name the root as it is named in the transfer, above all if it is the only file.
             if let Ok(name) = RelPath::new(&part.root_name) {
                 let notes = report.notes.iter_mut().chain(&mut report.left_out);
                 notes.filter(|note| note.example.is_root()).for_each(|note| note.example = name.clone());

@@ -23,8 +23,8 @@ Examples:
 Exit code 3: DST lacks files or has different content. Exit code 1: modes,
 owners, times, hard links, ACLs or attributes differ, or something could not be
 compared and is named (DST is not there, a file cannot be read); all other
-content is equal. Give the options that change
-metadata (--no-owner, --chmod ...) as for the copy.
+content is equal. Give the options that change metadata (--no-owner, --chmod
+...) as for the copy.
 Files that only DST has are reported, but are no error.";
 
 /// Compare content by digest, and metadata; report each difference

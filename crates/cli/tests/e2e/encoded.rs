@@ -116,7 +116,8 @@ fn a_copy_of_an_encoded_stream_is_the_same_stream() {
     let place = StoreOfTest::new();
     let (identity, recipient) = place.key("key");
     let identity = identity.to_str().unwrap();
-    let long = mixed(20_000_000);
+    // Its record is in a sidecar.
+    let long = mixed(45_000_000);
     let streams = [("long", &long[..]), ("small", &long[..1000])];
     for (name, plain) in streams {
         let _ = place.put(&["--compress", "zstd"], &format!("first/{name}.zst"), plain);
@@ -148,6 +149,16 @@ fn a_copy_of_an_encoded_stream_is_the_same_stream() {
     assert!(fs::read(format!("{directory}long.zst")).unwrap() == stored);
     copy(&[&directory, &third]);
     assert!(place.get(&[], "third/long.zst").expect_success().stdout == stored);
+    // An object with these bytes gets the times of the file, and stays the stream.
+    assert_eq!(copy(&["--size-only", &directory, &first]).of("updated"), 5);
+    let digest = |name: &str| place.store.note(&format!("/bucket/first/{name}.zst"), "haul-plain-blake3");
+    assert_eq!(digest("long"), Some(place.b3sum(&long)));
+    for (name, plain) in streams {
+        let run = place.get(&[], &format!("first/{name}.zst")).expect_success();
+        assert!(run.stdout == plain && !run.err().contains("no digest"), "{run}");
+        let run = place.get(&["--identity", identity], &format!("first/{name}.age")).expect_success();
+        assert!(run.stdout == plain && !run.err().contains("no digest"), "{run}");
+    }
 }
 
 fn age_decrypts_an_encrypted_stream_and_it_comes_back() {

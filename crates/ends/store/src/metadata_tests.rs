@@ -77,16 +77,7 @@ fn attributes_too_long_for_the_store_count_as_unchanged_until_they_change() {
 #[test]
 fn metadata_not_taken_over_is_neither_recorded_nor_compared() {
     let pair = |name: &[u8], value: &[u8]| (ByteBuf::from(name), ByteBuf::from(value));
-    let all = Preserve::default();
-    let none = Preserve {
-        owner: false,
-        group: false,
-        perms: false,
-        times: false,
-        acls: false,
-        xattrs: false,
-        ..all
-    };
+    let none = Preserve::NOTHING;
     let entry = Entry { xattrs: vec![pair(b"user.a", b"x")], ..entry(EntryKind::File) };
     let kind = ObjectKind::S3;
     let own = ObjectMetadata { kind, entry: &entry, digest: None, preserve: &none, there: None };

@@ -7,7 +7,7 @@ use haul_core::{Batch, Digest, Entry, ErrorKind, Outcome, Result, SLICE_LEN, Wri
 use haul_object::client::{joined_crc64, run_metadata};
 use haul_object::{Object, PutOptions};
 use haul_streams::encoding::Encoding;
-use haul_streams::uploads;
+use haul_streams::{sidecar, uploads};
 
 use super::large_copies::LargeCopy;
 use super::metadata;
@@ -126,7 +126,9 @@ fn in_parts(sink: &SinkState, object: &Object, to: &str, options: &PutOptions) -
 pub(super) fn restate(sink: &SinkState, entry: &Entry, object: &Object) -> Result<()> {
     // The copy may get another ETag, which would invalidate the sidecar.
     let digest = sink.tree.recorded(object)?;
-    restate_with(sink, entry, object, digest.as_ref())
+    let mut object = object.clone();
+    sidecar::complete(&sink.tree.client, &mut object)?;
+    restate_with(sink, entry, &object, digest.as_ref())
 }
 
 /// Gives an object the metadata of `entry`, and `digest` as that of its content.

@@ -135,16 +135,7 @@ fn owners_are_found_by_name_if_the_options_say_so() {
 fn metadata_not_preserved_is_neither_compared_nor_set() {
     // On the disk of the build, which has attributes.
     let dir = tempfile::tempdir_in(".").unwrap();
-    let all = Preserve::default();
-    let none = Preserve {
-        owner: false,
-        group: false,
-        perms: false,
-        times: false,
-        acls: false,
-        xattrs: false,
-        ..all
-    };
+    let none = Preserve::NOTHING;
     let metadata = metadata(&SinkOptions { preserve: none, ..SinkOptions::default() });
     let tree = tree(dir.path());
     let file = dir.path().join("f");
