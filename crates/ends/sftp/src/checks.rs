@@ -13,12 +13,14 @@ const NAME: u64 = 72;
 const EXCESS: u64 = 24 * 1024 * 1024;
 
 /// The kind of answer that a request expects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ExpectedAnswer {
     /// At most this many bytes of content.
     Data(u32),
     /// Names of a listing.
     Listing,
+    /// The status of the close of this handle.
+    Closed(Vec<u8>),
     /// Something short; one name at most.
     Short,
 }
@@ -28,6 +30,7 @@ impl ExpectedAnswer {
         match *request {
             SftpRequest::Read { len, .. } => Self::Data(len),
             SftpRequest::Readdir { .. } => Self::Listing,
+            SftpRequest::Close { handle } => Self::Closed(handle.to_vec()),
             _ => Self::Short,
         }
     }
@@ -56,20 +59,14 @@ pub(super) fn weight(names: &DirNames) -> u64 {
 pub(super) struct Checks {
     /// Shared by all connections.
     held: Arc<AtomicU64>,
-    /// Handles that are open: no close was sent for them.
+    /// Handles that are open: the server has not answered a close of them. An `open` may be on its way while a close is
+    /// sent, so a handle that counted as free from then on could be given to two files.
     open: Mutex<HashSet<Vec<u8>>>,
 }
 
 impl Checks {
     pub(super) fn new(held: Arc<AtomicU64>) -> Self {
         Self { held, open: Mutex::default() }
-    }
-
-    /// A request is sent.
-    pub(super) fn asked(&self, request: &SftpRequest<'_>) {
-        if let SftpRequest::Close { handle } = request {
-            self.open.lock().remove(*handle);
-        }
     }
 
     /// Checks an answer, and drops names that were not asked for.
@@ -79,11 +76,14 @@ impl Checks {
     pub(super) fn look(
         &self,
         response: &mut SftpResponse,
-        expected: ExpectedAnswer,
+        expected: &ExpectedAnswer,
         owed: u64,
     ) -> Result<Option<HeldMemory>, &'static str> {
+        if let ExpectedAnswer::Closed(handle) = expected {
+            self.open.lock().remove(handle);
+        }
         match (response, expected) {
-            (SftpResponse::Data(data), expected) if !matches!(expected, ExpectedAnswer::Data(most) if data.bytes().len() <= most as usize) => {
+            (SftpResponse::Data(data), expected) if !matches!(expected, ExpectedAnswer::Data(most) if data.bytes().len() <= *most as usize) => {
                 Err("the server sent more than it was asked for")
             }
             (SftpResponse::Names(names), ExpectedAnswer::Listing) => {
@@ -121,26 +121,28 @@ mod tests {
     #[test]
     fn a_handle_is_given_once_until_it_is_closed() {
         let checks = Checks::default();
-        let look =
-            || checks.look(&mut SftpResponse::Handle(b"h".to_vec()), ExpectedAnswer::Short, 64).map(drop);
-        assert_eq!(look(), Ok(()));
-        assert!(look().is_err());
-        checks.asked(&SftpRequest::Close { handle: b"h" });
-        assert_eq!(look(), Ok(()));
+        let open =
+            || checks.look(&mut SftpResponse::Handle(b"h".to_vec()), &ExpectedAnswer::Short, 64).map(drop);
+        assert_eq!(open(), Ok(()));
+        assert!(open().is_err());
+        let close = ExpectedAnswer::of(&SftpRequest::Close { handle: b"h" });
+        assert!(open().is_err(), "the close has no answer yet");
+        assert!(checks.look(&mut SftpResponse::Status(OK, vec![]), &close, 64).is_ok());
+        assert_eq!(open(), Ok(()));
     }
 
     #[test]
     fn listings_that_nobody_looks_at_are_bounded() {
         let checks = Checks::default();
         let part = || SftpResponse::Names(vec![(vec![b'n'; 1000], Attrs::default()); 1000]);
-        let look = || checks.look(&mut part(), ExpectedAnswer::Listing, 0);
+        let look = || checks.look(&mut part(), &ExpectedAnswer::Listing, 0);
         let held: Vec<_> = std::iter::repeat_with(look).take_while(Result::is_ok).take(1000).collect();
         assert!((10..30).contains(&held.len()), "{}", held.len());
         drop(held);
         assert!(look().is_ok(), "what was looked at counts no more");
         let mut names = part();
-        assert!(checks.look(&mut names, ExpectedAnswer::Short, 0).is_ok());
+        assert!(checks.look(&mut names, &ExpectedAnswer::Short, 0).is_ok());
         assert!(matches!(names, SftpResponse::Names(names) if names.len() == 1));
-        assert!(checks.look(&mut SftpResponse::Status(OK, vec![]), ExpectedAnswer::Data(1), 0).is_ok());
+        assert!(checks.look(&mut SftpResponse::Status(OK, vec![]), &ExpectedAnswer::Data(1), 0).is_ok());
     }
 }

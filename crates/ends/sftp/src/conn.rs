@@ -118,7 +118,7 @@ impl Conn {
         let (id, mut response) = packet::decode(packet).map_err(|_| strange())?;
         let waiting = self.pending.lock().waiting.remove(&id).ok_or_else(strange)?;
         self.load.fetch_sub(waiting.weight, Ordering::Relaxed);
-        let looked = self.checks.look(&mut response, waiting.expected, waiting.weight);
+        let looked = self.checks.look(&mut response, &waiting.expected, waiting.weight);
         let (reply, answered) = match looked {
             Ok(held) => (Reply(Ok(response), held), Ok(())),
             Err(why) => (Reply::none(lost(&self.name, why)), Err(lost(&self.name, why))),
@@ -139,7 +139,6 @@ impl Conn {
     ) -> Option<u32> {
         let weight = request.owes() + more;
         let (expected, slow) = (ExpectedAnswer::of(request), matches!(request, SftpRequest::Fsync { .. }));
-        self.checks.asked(request);
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut pending = self.pending.lock();
         if let Some(error) = pending.lost.clone() {
