@@ -63,7 +63,7 @@ pub use error::{Error, ErrorKind, Result, Side};
 pub use event::{Event, Limit, Note, Phase, Progress, Reporter};
 pub use file_tree::FileTree;
 pub use ip_family::IpFamily;
-pub use limit::{Limiter, Pace};
+pub use limit::{ContentLimit, Limiter, Pace, RateTurn};
 pub use location::{Location, ObjectKind, ObjectPlace, Place, PlaceRoot, StoreNumber};
 pub use ops::Ops;
 pub use options::{

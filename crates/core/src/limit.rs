@@ -95,9 +95,7 @@ impl Limiter {
             return Some(bytes);
         };
         let step = (rate / STEPS).clamp(*STEP.start(), *STEP.end()).min(bytes as u64);
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        let is_turn = self.wait_for_turn(step, give_up);
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        let is_turn = self.turn_of(step).come(give_up);
         if !is_turn {
             return None;
         }
@@ -105,21 +103,24 @@ impl Limiter {
         usize::try_from(step).ok()
     }
 
-    /// Reserves bytes and waits for their turn. `false` if `give_up` returned `true` before.
-    fn wait_for_turn(&self, bytes: u64, give_up: &dyn Fn() -> bool) -> bool {
-        let mut bucket = self.bucket.lock();
-        let turn = bucket.reserve(bytes, self.origin.elapsed());
-        loop {
-            let wait = bucket.wait(turn, self.origin.elapsed());
-            if wait.is_zero() {
-                return true;
-            }
-            if give_up() {
-                return false;
-            }
-            let waited = self.changed.wait_timeout(bucket, wait.min(LOOK));
-            bucket = waited.0;
+    /// Blocks until all of `bytes` may move, or until `give_up` returns `true`.
+    pub fn pass(&self, bytes: usize, give_up: &dyn Fn() -> bool) {
+        let mut left = bytes;
+        while left > 0 {
+            left -= self.take(left, give_up).unwrap_or(left);
         }
+    }
+
+    /// Reserves `bytes` and counts them. `None` if they may move at once, because there is no limit or there are none.
+    pub fn turn(&self, bytes: usize) -> Option<RateTurn<'_>> {
+        self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.rate().filter(|_| bytes > 0).map(|_| self.turn_of(bytes as u64))
+    }
+
+    fn turn_of(&self, bytes: u64) -> RateTurn<'_> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let at = self.bucket.lock().reserve(bytes, self.origin.elapsed());
+        RateTurn { limiter: self, at }
     }
 
     /// Whether any thread waits because of the limit.
@@ -134,6 +135,63 @@ impl Limiter {
         self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
         if self.rate().is_some() {
             self.bucket.lock().reserve(bytes as u64, self.origin.elapsed());
+        }
+    }
+}
+
+/// The turn of reserved bytes. They count as waiting until it is dropped.
+#[derive(Debug)]
+pub struct RateTurn<'a> {
+    limiter: &'a Limiter,
+    at: f64,
+}
+
+impl RateTurn<'_> {
+    /// The time until it comes at the present rate, for tasks that must not block a thread.
+    #[must_use]
+    pub fn wait(&self) -> Duration {
+        self.limiter.bucket.lock().wait(self.at, self.limiter.origin.elapsed())
+    }
+
+    /// Blocks until it comes. `false` if `give_up` returned `true` before.
+    fn come(&self, give_up: &dyn Fn() -> bool) -> bool {
+        let mut bucket = self.limiter.bucket.lock();
+        loop {
+            let wait = bucket.wait(self.at, self.limiter.origin.elapsed());
+            if wait.is_zero() {
+                return true;
+            }
+            if give_up() {
+                return false;
+            }
+            let waited = self.limiter.changed.wait_timeout(bucket, wait.min(LOOK));
+            bucket = waited.0;
+        }
+    }
+}
+
+impl Drop for RateTurn<'_> {
+    fn drop(&mut self) {
+        self.limiter.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The rate limit of the content that one file brings or takes.
+#[derive(Clone, Debug)]
+pub struct ContentLimit {
+    /// The limit of the run.
+    pub limiter: Arc<Limiter>,
+    /// Whether the connections with a remote haul keep it.
+    pub is_kept_by_link: bool,
+    /// The run is cancelled: content that was already read passes.
+    pub cancel: Arc<AtomicBool>,
+}
+
+impl ContentLimit {
+    /// Blocks until content may pass, unless connections keep the limit.
+    pub fn pass(&self, bytes: usize) {
+        if !self.is_kept_by_link {
+            self.limiter.pass(bytes, &|| self.cancel.load(Ordering::Relaxed));
         }
     }
 }
@@ -319,6 +377,23 @@ mod tests {
             assert!(waiting.join().unwrap().is_some());
         });
         assert!(!limiter.is_waited_for());
+    }
+
+    #[test]
+    fn turns_come_one_after_the_other_and_count_as_waiting() {
+        let limiter = Limiter::default();
+        assert!(limiter.turn(5).is_none(), "no limit yet");
+        limiter.set(Some(1000));
+        assert!(limiter.turn(0).is_none());
+        let (first, second) = (limiter.turn(100_000).unwrap(), limiter.turn(1).unwrap());
+        assert!(first.wait().is_zero() && second.wait() > Duration::from_secs(90));
+        drop(first);
+        assert!(limiter.is_waited_for());
+        limiter.set(None);
+        assert!(second.wait().is_zero());
+        drop(second);
+        assert!(!limiter.is_waited_for());
+        assert_eq!(limiter.taken(), 100_006);
     }
 
     #[test]

@@ -173,13 +173,11 @@ impl<'a> Run<'a> {
     }
 
     /// Waits until the rate limit allows content of `left` bytes, if this run keeps it.
-    pub(crate) fn keep_rate(&self, mut left: usize) {
+    pub(crate) fn keep_rate(&self, bytes: usize) {
         let Some(limit) = &self.limit else { return };
         let _passing = limit.rate().map(|_| self.passing.lock());
-        while left > 0 {
-            // After an interruption, content that was already read passes: the run ends when it is written.
-            left -= limit.take(left, &|| self.cancel.is_cancelled()).unwrap_or(left);
-        }
+        // After an interruption, content that was already read passes: the run ends when it is written.
+        limit.pass(bytes, &|| self.cancel.is_cancelled());
     }
 
     /// Whether no new work may begin.

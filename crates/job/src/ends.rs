@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_core::location::{SmbServer, SshHost};
 use haul_core::{
-    BufferPool, Error, ErrorKind, Links, Location, Note, ObjectPlace, Ops, PageChecks, Place, Result, Side,
-    Sink, SinkOptions, Source, SourceOptions,
+    BufferPool, Error, ErrorKind, Links, Location, Note, ObjectPlace, Ops, Pace, PageChecks, Place, Result,
+    Side, Sink, SinkOptions, Source, SourceOptions,
 };
 use haul_engine::MetadataChanges;
 use haul_index::Index;
@@ -325,6 +325,19 @@ impl Ends {
     /// [`ErrorKind::Unreachable`] and the like if the host cannot be reached.
     pub(crate) fn is_peer(&mut self, at: &Location) -> Result<bool> {
         Ok(matches!(self.remote(at)?, Some(Remote::Peer(_))))
+    }
+
+    /// Whether the connections to this location keep the rate limit, as those with a remote haul and with a store do.
+    ///
+    /// # Errors
+    /// As [`Ends::is_peer`].
+    pub(crate) fn keeps_rate(&mut self, at: &Location) -> Result<bool> {
+        Ok(matches!(at, Location::Object(_)) || self.is_peer(at)?)
+    }
+
+    /// The limits of the rate, and the flag that cancels the run.
+    pub(crate) fn limits(&self) -> (&Pace, &Arc<AtomicBool>) {
+        (&self.config.peer.pace, &self.cancel)
     }
 
     /// The changes with the numbers that names of owners and groups have at the destination.

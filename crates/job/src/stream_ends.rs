@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use haul_core::location::SshHost;
 use haul_core::path::printable;
 use haul_core::{
-    Compare, Error, ErrorKind, Links, Location, Place, PlaceRoot, Preserve, Program, RelPath, Result, Side,
-    SinkOptions,
+    Compare, ContentLimit, Error, ErrorKind, Limiter, Links, Location, Pace, Place, PlaceRoot, Preserve,
+    Program, RelPath, Result, Side, SinkOptions,
 };
 use haul_program::{ProgramSink, ProgramSource, RunMode};
 use haul_remote::Peer;
@@ -56,7 +56,19 @@ pub fn open_file(ends: &mut Ends, at: &Location) -> Result<InputFile> {
     entry.check().map_err(|cause| refuse(ErrorKind::Unsupported, cause))?;
     let hashes = matches!(at, Location::Local(_)) || ends.is_peer(at)?;
     let pool = ends.pool().clone();
-    Ok(InputFile { name: at.to_string(), source, entry: Arc::new(entry), hashes, pool })
+    let limit = Some(content_limit(ends, at, |pace| &pace.inbound)?);
+    Ok(InputFile { name: at.to_string(), source, entry: Arc::new(entry), hashes, pool, limit })
+}
+
+/// The limit of the content of a file in this direction.
+fn content_limit(
+    ends: &mut Ends,
+    at: &Location,
+    direction: fn(&Pace) -> &Arc<Limiter>,
+) -> Result<ContentLimit> {
+    let is_kept_by_link = ends.is_peer(at)?;
+    let (pace, cancel) = ends.limits();
+    Ok(ContentLimit { limiter: Arc::clone(direction(pace)), is_kept_by_link, cancel: Arc::clone(cancel) })
 }
 
 /// Opens a file to be written: its directory has to exist.
@@ -101,7 +113,9 @@ pub fn create_file(ends: &mut Ends, at: &Location) -> Result<FileTarget> {
     let (pool, note) = (ends.pool().clone(), Arc::clone(ends.note()));
     let sink = ends.sink(at, &place, &stream_options())?;
     let resumes = !matches!(at, Location::Smb { .. });
-    Ok(FileTarget { name: at.to_string(), at: Box::new(at.clone()), path, sink, there, pool, note, resumes })
+    let limit = content_limit(ends, at, |pace| &pace.outbound)?;
+    let (name, at) = (at.to_string(), Box::new(at.clone()));
+    Ok(FileTarget { name, at, path, sink, there, pool, limit, note, resumes })
 }
 
 /// Creates the file as the only one that the stream goes to. Of several, one that is a directory stops no other.

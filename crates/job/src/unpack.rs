@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul_core::{Location, Preserve, Report, Result, Sink, SinkOptions, Source, Totals};
+use haul_core::{Location, Pace, Preserve, Report, Result, Sink, SinkOptions, Source, Totals};
 use haul_engine::{Cancel, CopyOptions, EndPair};
 
 use super::ends::Ends;
@@ -24,7 +24,8 @@ pub fn directory_sink(ends: &mut Ends, at: &Location, has_metadata: bool) -> Res
     ends.sink(at, &dir_place(at), &options)
 }
 
-/// Copies the members of a stream into the directory `at`. `has_metadata`: they have modes, owners and times.
+/// Copies the members of a stream into the directory `at`. `has_metadata`: they have modes, owners and times. The source
+/// keeps the limits `pace`.
 ///
 /// # Errors
 /// Those of opening the directory. All later errors are in the report.
@@ -32,7 +33,7 @@ pub fn unpack(
     ends: &mut Ends,
     source: Arc<dyn Source>,
     at: &Location,
-    has_metadata: bool,
+    (has_metadata, pace): (bool, &Pace),
     observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<Report> {
@@ -47,7 +48,8 @@ pub fn unpack(
         listed: false,
         bill: None,
     };
-    let options = CopyOptions { is_only: true, timeout: Duration::from_secs(30), ..CopyOptions::default() };
+    let timeout = Duration::from_secs(30);
+    let options = CopyOptions { is_only: true, timeout, pace: pace.clone(), ..CopyOptions::default() };
     let parts = [EndPair { source, sink, preview: None, view: None, other_sources: Vec::new() }];
     Ok(haul_engine::copy(&parts, options, &reporter, cancel))
 }

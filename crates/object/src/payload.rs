@@ -14,7 +14,7 @@ use haul_core::Buffer;
 use md5::{Digest, Md5};
 
 /// Bytes sent at a time: few, so that progress on a slow link is visible.
-const CHUNK: usize = 64 << 10;
+pub(crate) const CHUNK: usize = 64 << 10;
 
 /// The body of one request. Clones share the bytes.
 #[derive(Clone)]
@@ -156,6 +156,14 @@ impl Payload {
     /// # Errors
     /// The error of reading the file.
     pub(crate) fn chunk(&self, at: &mut u64) -> io::Result<Option<Bytes>> {
+        self.chunk_of(at, CHUNK)
+    }
+
+    /// The same, at most `most` bytes.
+    ///
+    /// # Errors
+    /// The error of reading the file.
+    pub(crate) fn chunk_of(&self, at: &mut u64, most: usize) -> io::Result<Option<Bytes>> {
         match &self.source {
             PayloadSource::Memory(blocks) => {
                 let mut start = 0;
@@ -163,7 +171,7 @@ impl Payload {
                     let end = start + block.len() as u64;
                     if *at < end {
                         let from = (*at - start) as usize;
-                        let to = block.len().min(from + CHUNK);
+                        let to = block.len().min(from + most);
                         *at = start + to as u64;
                         return Ok(Some(block.slice(from..to)));
                     }
@@ -172,7 +180,7 @@ impl Payload {
                 Ok(None)
             }
             PayloadSource::File(file) => {
-                let len = (self.len - *at).min(CHUNK as u64) as usize;
+                let len = (self.len - *at).min(most as u64) as usize;
                 if len == 0 {
                     return Ok(None);
                 }

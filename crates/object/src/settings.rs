@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use haul_core::IpFamily;
+use haul_core::{IpFamily, Pace};
 
 /// The keys of a user of `s3://`.
 #[derive(Clone, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub struct StoreSettings {
     pub timeout: Duration,
     /// The option that sets it, for hints; empty if none does.
     pub timeout_option: &'static str,
+    /// The limits of the bytes per second that requests send and their answers bring.
+    pub pace: Pace,
 }
 
 impl StoreSettings {

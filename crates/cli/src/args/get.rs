@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{CompressArgs, DecodeArgs, ManifestArgs, OutputArgs, PagesArgs, ReachArgs};
+use crate::values::Timetable;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -54,6 +55,9 @@ pub(crate) struct GetArgs {
     /// Unpack into a DIR that is not empty: files of the same names are replaced, and all others stay
     #[arg(long, requires = "unpack", help_heading = "Members")]
     pub(crate) merge: bool,
+    /// Limit the bandwidth to RATE bytes per second, optionally by a schedule, as `haul copy`
+    #[arg(long, value_name = "RATE", help_heading = "Limits")]
+    pub(crate) bwlimit: Option<Timetable>,
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::{EncodeArgs, FifoArgs, ManifestArgs, ObjectArgs, OutputArgs, PagesArgs, ReachArgs};
-use crate::values::{number, parse_size};
+use crate::values::{Timetable, number, parse_size};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -56,6 +56,9 @@ pub(crate) struct PutArgs {
     #[arg(long, value_name = "N",
           value_parser = |text: &str| number::<u32>(text, "parts", 1, 1_000_000), help_heading = "Object stores")]
     pub(crate) max_parts: Option<u32>,
+    /// Limit the bandwidth to RATE bytes per second, optionally by a schedule, as `haul copy`
+    #[arg(long, value_name = "RATE", help_heading = "Limits")]
+    pub(crate) bwlimit: Option<Timetable>,
     #[command(flatten)]
     pub(crate) encode: EncodeArgs,
     #[command(flatten)]

@@ -24,10 +24,10 @@ const USUAL: [(&str, [&str; 2]); 13] = [
         "put",
         [
             "dry_run no_clobber resume compress encrypt storage_class endpoint region",
-            "fifo_dir rsh bootstrap quiet json",
+            "fifo_dir bwlimit rsh bootstrap quiet json",
         ],
     ),
-    ("get", ["unpack member fifo_dir raw identity compress rsh bootstrap endpoint", "quiet json"]),
+    ("get", ["unpack member fifo_dir raw identity compress rsh bootstrap endpoint", "bwlimit quiet json"]),
     ("pipe", ["into from allow_empty compress bwlimit", "rsh bootstrap streams max_memory quiet json"]),
     ("plan", ["top target_kind unfit parts part_size lists exclude", "rsh quiet json"]),
     ("probe", ["doctor quick exclude", "rsh bootstrap streams quiet json"]),

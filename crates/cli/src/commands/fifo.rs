@@ -14,9 +14,9 @@ use haul_object::{Client, Object};
 use haul_streams::get::{ContentOutput, GetSettings, GetStatus, Got, get};
 use haul_streams::{PipeDirectory, index_file, sidecar};
 
-use super::get_output::get_settings;
+use super::get_output::{get_settings, limit};
 use super::output::stream_settings;
-use super::start::start_run;
+use super::start::{paced, start_run};
 use super::stream::{StreamProgress, open, report_object, watched};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
@@ -92,7 +92,8 @@ pub(super) fn run(args: &GetArgs, directory: &Path) -> Result<Exit> {
     let start = Start::new(SummaryCommand::Get, place.to_string(), Some(directory.display().to_string()));
     let (console, cancel) =
         start_run(stream_settings(&args.output, &args.manifest, ManifestNames::Last), &start)?;
-    let stores = store_settings_of(&args.reach, &place);
+    let (pace, _rates) = paced(args.bwlimit.as_ref())?;
+    let stores = store_settings_of(&args.reach, &place, &pace);
     let open_one = || open(&place, Side::Source, &stores, cancel.flag(), Some(&console));
     let client = open_one()?;
     let keys = streams_below(&client, &prefix)?;
@@ -108,7 +109,8 @@ pub(super) fn run(args: &GetArgs, directory: &Path) -> Result<Exit> {
         let object = haul_streams::get::find(&client, &key)?;
         let pipe = NamedPipe::make(&pipes, key.rsplit('/').next().unwrap_or_default())?;
         let sha256 = args.manifest.wants_sha256();
-        streams.push(FifoStream { client, object, pipe, status: Arc::default(), sha256 });
+        let status = Arc::new(GetStatus::new(pace.clone()));
+        streams.push(FifoStream { client, object, pipe, status, sha256 });
     }
     let look = || progress(&streams);
     let got = watched(&console, look, || get_all(&streams, &get_settings, &cancel.flag()));
@@ -152,7 +154,8 @@ fn progress(streams: &[FifoStream]) -> StreamProgress {
         totals.sent_bytes += status.written.load(Ordering::Relaxed);
     }
     let waits = streams.iter().all(|stream| stream.status.waits.load(Ordering::Relaxed));
-    StreamProgress { totals, ended: true, limit: if waits { Limit::Source } else { Limit::Destination } }
+    let limit = streams.first().map_or(Limit::Source, |stream| limit(&stream.status.pace, waits));
+    StreamProgress { totals, ended: true, limit }
 }
 
 /// Downloads all streams in parallel.

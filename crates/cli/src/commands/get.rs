@@ -12,7 +12,7 @@ use haul_streams::xbcloud::ChunkObjects;
 use super::get_file;
 use super::get_output::{file, get_settings, names, progress, report, stdout};
 use super::output::stream_settings;
-use super::start::start_run;
+use super::start::{paced, start_run};
 use super::stored_stream::{StoredStream, find_stream};
 use super::stream::{open, report_object, stored_as, watched};
 use crate::args::GetArgs;
@@ -44,9 +44,10 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
         }),
     );
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
-    let stores = store_settings_of(&args.reach, &place);
+    let (pace, _rates) = paced(args.bwlimit.as_ref())?;
+    let stores = store_settings_of(&args.reach, &place, &pace);
     let client = Arc::new(open(&place, Side::Source, &stores, cancel.flag(), Some(&console))?);
-    let status = Arc::new(GetStatus::default());
+    let status = Arc::new(GetStatus::new(pace));
     let fetched = fetch(args, (&client, &place), &get_settings, &status, &console);
     let mut stored = None;
     match &fetched {

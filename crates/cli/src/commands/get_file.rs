@@ -10,7 +10,7 @@ use haul_streams::get::{ContentOutput, GetStatus, Got, InputFile, get_file};
 
 use super::get_output::{file, names, progress, report, stdout};
 use super::output::stream_settings;
-use super::start::{ends_of_run, start_run};
+use super::start::{ends_of_run, paced, start_run};
 use super::stream::{report_copied, watched};
 use crate::args::GetArgs;
 use crate::exit_code::Exit;
@@ -35,8 +35,10 @@ pub(super) fn run(args: &GetArgs, at: &Location) -> Result<Exit> {
     let link = LinkSettings::resolve(&args.reach.link(), given)?;
     let mut config = link.compressed(&args.compress, given).config;
     config.pool = BufferPool::new(memory);
+    let (pace, _rates) = paced(args.bwlimit.as_ref())?;
+    config.peer.pace = pace.clone();
     let mut ends = ends_of_run(config, &console, &cancel);
-    let status = Arc::new(GetStatus::default());
+    let status = Arc::new(GetStatus::new(pace));
     let fetched = fetch(args, at, &mut ends, &status, (&console, &cancel));
     let mut digest = None;
     match &fetched {

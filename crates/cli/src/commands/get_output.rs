@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use haul_core::{Error, ErrorKind, Limit, Report, Result, Side, Totals};
+use haul_core::{Error, ErrorKind, Limit, Pace, Report, Result, Side, Totals};
 use haul_streams::get::{ContentOutput, GetSettings, GetStatus};
 
 use super::stream::StreamProgress;
@@ -36,8 +36,17 @@ pub(super) fn progress(len: u64, status: &GetStatus) -> StreamProgress {
         ..Totals::default()
     };
     let waits = status.waits.load(Ordering::Relaxed);
-    let limit = if waits { Limit::Source } else { Limit::Destination };
+    let limit = limit(&status.pace, waits);
     StreamProgress { totals, ended: true, limit }
+}
+
+/// The bottleneck of a stream that `waits` for its source, or else for its destination.
+pub(super) fn limit(pace: &Pace, waits: bool) -> Limit {
+    match waits {
+        _ if pace.is_waited_for() => Limit::Rate,
+        true => Limit::Source,
+        false => Limit::Destination,
+    }
 }
 
 /// The report of a get that fetched so many bytes.

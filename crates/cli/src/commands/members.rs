@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haul_core::path::printable;
-use haul_core::{BufferPool, Error, ErrorKind, Location, Note, Result, Side, Timestamp};
+use haul_core::{BufferPool, Error, ErrorKind, Location, Note, Pace, Result, Side, Timestamp};
 use haul_engine::Cancel;
 use haul_job::{Ends, EndsConfig, create_index, find_index, open_file};
 use haul_object::{Client, Object, StoreSettings};
@@ -58,13 +58,16 @@ pub(super) enum FoundStream {
 }
 
 impl Opening {
+    /// With these limits of the rate.
+    ///
     /// # Errors
     /// [`ErrorKind::Usage`] if an option is of no use.
-    pub(super) fn new(at: &Location, reach: &ReachArgs, decode: &DecodeArgs) -> Result<Self> {
+    pub(super) fn new(at: &Location, reach: &ReachArgs, decode: &DecodeArgs, pace: &Pace) -> Result<Self> {
         let content = content_memory(&reach.memory, 1, 0)?;
         let mut config = LinkSettings::resolve(&reach.link(), &reach.given)?.config;
         // Half of the memory or more is for members on their way, up to a quarter for blocks of the stream.
         config.pool = BufferPool::new(content / 4);
+        config.peer.pace = pace.clone();
         let settings = GetSettings {
             memory: content,
             raw: false,
@@ -72,13 +75,13 @@ impl Opening {
             encrypted_only: decode.encrypted_only(),
         };
         let stores = match at {
-            Location::Object(place) => store_settings_of(reach, place),
+            Location::Object(place) => store_settings_of(reach, place, pace),
             _ => StoreSettings::default(),
         };
         Ok(Self {
             config,
             settings: Arc::new(settings),
-            status: Arc::default(),
+            status: Arc::new(GetStatus::new(pace.clone())),
             cancel: Cancel::default(),
             note: Arc::new(print_line),
             stores,
@@ -198,7 +201,7 @@ pub(super) fn written_at(chunks: &FoundChunks) -> Timestamp {
 pub(super) fn index(args: &IndexStreamArgs) -> Result<Exit> {
     let at = parse_location(&args.source, &args.reach.given)?;
     let decode = DecodeArgs { raw: false, identity: Vec::new(), allow_plain: false };
-    let mut opening = Opening::new(&at, &args.reach, &decode)?;
+    let mut opening = Opening::new(&at, &args.reach, &decode, &Pace::default())?;
     opening.anew = true;
     let OpenStream { stream, mut ends, client, key } = opening.open(&at)?;
     let Some(bytes) = stream.made else {
@@ -231,7 +234,7 @@ pub(super) fn list(args: &LsArgs) -> Result<Exit> {
     let decode = DecodeArgs { raw: false, identity: args.identity.clone(), allow_plain: true };
     super::start::each(&args.places, |place| {
         let at = parse_location(place, &args.given)?;
-        let opened = Opening::new(&at, &reach, &decode)?.open(&at)?;
+        let opened = Opening::new(&at, &reach, &decode, &Pace::default())?.open(&at)?;
         let lines = OutputLines::stdout();
         for member in &opened.stream.index.members {
             lines.write(&member_line(member.len, member.head.path.as_bytes(), args.json));

@@ -4,19 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use haul_core::{BufferPool, Error, ErrorKind, Limit, Pace, Report, Result, Totals};
-use haul_engine::{Cancel, RateController};
+use haul_core::{BufferPool, Error, ErrorKind, Limit, Report, Result, Totals};
+use haul_engine::Cancel;
 use haul_job::{Ends, Observer, PipeProgram, run_programs};
 use haul_streams::pipe::{Listeners, PipeSettings, PipeStatus, Piped, pipe};
 
 use super::output::settings;
-use super::start::{ends_of_run, start_run};
+use super::start::{ends_of_run, paced, start_run};
 use super::stream::{StreamProgress, report_copied, watched};
 use crate::args::PipeArgs;
 use crate::exit_code::Exit;
 use crate::render::{Console, Start, Summary, SummaryCommand};
 use crate::settings::{LinkSettings, programs};
-use crate::values::Timetable;
 
 /// The advice of a pipe that has failed.
 const NOT_RESUMED: &str =
@@ -33,10 +32,8 @@ pub(super) fn run(args: &PipeArgs) -> Result<Exit> {
         LinkSettings::resolve(&args.link, &args.given)?.compressed(&args.compress, &args.given).config;
     let buffers = BufferPool::new(config.peer.max_memory).count();
     let settings_of_pipe = PipeSettings::within(buffers, from.host.is_some(), args.allow_empty);
-    let pace = Pace::default();
-    config.peer.pace = pace.clone();
-    let plan = args.bwlimit.clone();
-    let _rates = RateController::start(pace, Box::new(move || plan.as_ref().and_then(Timetable::rate_now)))?;
+    let (pace, _rates) = paced(args.bwlimit.as_ref())?;
+    config.peer.pace = pace;
     let start = Start::new(SummaryCommand::Pipe, shown(&from), Some(shown(&into)));
     let (console, cancel) = start_run(settings(&args.output), &start)?;
     let mut ends = ends_of_run(config, &console, &cancel);

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Instant;
 
 use haul_core::path::printable;
-use haul_core::{Digest, ErrorKind, Event, Limit, PageReport, Report, Result, Side, Totals};
+use haul_core::{Digest, ErrorKind, Event, Limit, Pace, PageReport, Report, Result, Side, Totals};
 use haul_engine::{Cancel, tell_pages};
 use haul_job::{Ends, Observer, RequestCounts, at_host};
 use haul_members::IndexFault;
@@ -21,7 +21,9 @@ use haul_streams::put::{
 };
 
 use super::estimate;
+use super::get_output::limit;
 use super::output::stream_settings;
+use super::start::paced;
 use super::stream::{StreamProgress, report_copied, stdin, stored_as, watched};
 use super::targets::{Opener, destinations, objects};
 use crate::args::PutArgs;
@@ -58,7 +60,8 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     let memory = content_memory(&args.reach.memory, count as u64, encode.least())?;
     let (command, name) = command(&args.command)?;
     let cancel = Cancel::default();
-    let opener = Opener::new(args, &places, &cancel, memory, count as u64);
+    let (pace, _rates) = paced(args.bwlimit.as_ref())?;
+    let opener = Opener::new(args, &places, (&cancel, &pace), memory, count as u64);
     let clients = opener.clients(&options, None)?;
     // All destinations get the same parts.
     let most = clients.iter().map(|client| client.terms().max_parts).min().unwrap_or(1);
@@ -82,7 +85,8 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
         resume: args.resume,
     };
     let mut ends = opener.ends(&console)?;
-    let opened = opened(args, &opener, &options, ends.as_mut(), (command, &name, count), &cancel, &console);
+    let opened =
+        opened(args, &opener, &options, ends.as_mut(), (command, &name, count), (&cancel, &pace), &console);
     let streams = opened.inspect_err(|error| console.ended_by(error))?;
     let mut summary = upload(streams, places.len() as u64, &encode, &put_settings, &console, begun);
     summary.is_of_files = objects(&places).next().is_none();
@@ -97,15 +101,16 @@ fn opened(
     options: &PutOptions,
     mut ends: Option<&mut Ends>,
     (command, name, count): (Option<Process>, &str, usize),
-    cancel: &Cancel,
+    (cancel, pace): (&Cancel, &Pace),
     console: &Arc<Console>,
 ) -> Result<Vec<PutStream>> {
+    let status = || Arc::new(PutStatus::new(pace.clone()));
     let Some(directory) = &args.fifo.fifo_dir else {
         // A destination that cannot be opened costs no backup.
         let targets = opener.targets("", options, ends, console)?;
         let input = input(command, name, cancel.flag())?.hashing(args.manifest.wants_sha256());
         let input = input.checking(args.pages.checks(), last_name(&targets).as_bytes());
-        return Ok(vec![PutStream { input, targets, status: Arc::default() }]);
+        return Ok(vec![PutStream { input, targets, status: status() }]);
     };
     let group = StreamGroup::start(command, name, args.allow_empty)?;
     let mut streams = Vec::new();
@@ -113,7 +118,7 @@ fn opened(
         let targets = opener.targets(&pipe, options, ends.as_deref_mut(), console)?;
         let input = input.hashing(args.manifest.wants_sha256());
         let input = input.checking(args.pages.checks(), pipe.as_bytes());
-        streams.push(PutStream { input, targets, status: Arc::default() });
+        streams.push(PutStream { input, targets, status: status() });
     }
     Ok(streams)
 }
@@ -156,7 +161,7 @@ fn progress(statuses: &[Arc<PutStatus>], targets: u64) -> StreamProgress {
     let in_hand = totals.found_bytes.saturating_sub(totals.sent_bytes + totals.resumed_bytes);
     let ended = statuses.iter().all(|status| status.ended.load(Ordering::Relaxed));
     let waits = !ended && in_hand < IN_HAND * totals.found;
-    let limit = if waits { Limit::Source } else { Limit::Destination };
+    let limit = statuses.first().map_or(Limit::Source, |status| limit(&status.pace, waits));
     StreamProgress { totals, ended, limit }
 }
 

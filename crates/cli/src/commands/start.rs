@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use haul_core::Result;
-use haul_engine::Cancel;
+use haul_core::{Pace, Result};
+use haul_engine::{Cancel, RateController};
 use haul_job::{Ends, EndsConfig, Observer};
 
 use crate::exit_code::Exit;
 use crate::render::{Console, OutputSettings, Start, print_error};
 use crate::signals;
+use crate::values::Timetable;
 
 /// Starts to show a run, and handles signals until the program ends.
 ///
@@ -25,6 +26,17 @@ pub(super) fn start_run(output: OutputSettings, start: &Start) -> Result<(Arc<Co
 pub(super) fn ends_of_run(config: EndsConfig, console: &Arc<Console>, cancel: &Cancel) -> Ends {
     let noted = Arc::clone(console);
     Ends::new(config, Arc::new(move |text| noted.note(text)), cancel.flag())
+}
+
+/// The limits of a rate that follows `plan`, and the thread that sets them until it is dropped.
+///
+/// # Errors
+/// `Io` if the thread cannot be started.
+pub(super) fn paced(plan: Option<&Timetable>) -> Result<(Pace, Option<RateController>)> {
+    let pace = Pace::default();
+    let Some(plan) = plan.cloned() else { return Ok((pace, None)) };
+    let controller = RateController::start(pace.clone(), Box::new(move || plan.rate_now()))?;
+    Ok((pace, Some(controller)))
 }
 
 /// Does `work` for each item. If there are several, the failure of one is printed.

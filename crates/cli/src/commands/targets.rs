@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use haul_core::{BufferPool, Compress, Location, ObjectPlace, Result, Side};
+use haul_core::{BufferPool, Compress, Location, ObjectPlace, Pace, Result, Side};
 use haul_engine::Cancel;
 use haul_job::{Ends, create_file, create_only_file};
 use haul_object::{Client, PutOptions};
@@ -63,6 +63,7 @@ pub(super) struct Opener<'a> {
     args: &'a PutArgs,
     places: &'a [Location],
     cancel: &'a Cancel,
+    pace: &'a Pace,
     /// Whether there are files.
     has_files: bool,
     /// The memory for all files.
@@ -74,12 +75,12 @@ impl<'a> Opener<'a> {
     pub(super) fn new(
         args: &'a PutArgs,
         places: &'a [Location],
-        cancel: &'a Cancel,
+        (cancel, pace): (&'a Cancel, &'a Pace),
         memory: u64,
         streams: u64,
     ) -> Self {
         let has_files = objects(places).count() < places.len();
-        Self { args, places, cancel, has_files, memory: memory / 3 * streams }
+        Self { args, places, cancel, pace, has_files, memory: memory / 3 * streams }
     }
 
     /// The memory of each stream that files leave: a third is for slices on their way.
@@ -97,7 +98,7 @@ impl<'a> Opener<'a> {
         console: Option<&Arc<Console>>,
     ) -> Result<Vec<Client>> {
         let open_one = |place: &ObjectPlace| {
-            let stores = store_settings_of(&self.args.reach, place);
+            let stores = store_settings_of(&self.args.reach, place, self.pace);
             let client = open(place, Side::Destination, &stores, self.cancel.flag(), console)?;
             client.check_options(options).map(|()| client)
         };
@@ -115,6 +116,7 @@ impl<'a> Opener<'a> {
         let args = self.args;
         let mut config = LinkSettings::resolve(&args.reach.link(), &args.reach.given)?.config;
         config.pool = BufferPool::new(self.memory);
+        config.peer.pace = self.pace.clone();
         config.peer.compress = args.encode.compress.unwrap_or(Compress::Auto);
         Ok(Some(ends_of_run(config, console, self.cancel)))
     }

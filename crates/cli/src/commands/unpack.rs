@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use haul_core::{BufferPool, Location, Report, Result};
+use haul_core::{BufferPool, Location, Pace, Report, Result};
 use haul_job::{Observer, RequestCounts, unpack};
 use haul_object::Client;
 use haul_streams::get::{Got, InputFile, get_file};
@@ -14,7 +14,7 @@ use haul_streams::unpack::MemberSource;
 use super::get_output::{file, names, progress, report, stdout};
 use super::members::{FoundStream, OpenStream, Opening};
 use super::output::stream_settings;
-use super::start::start_run;
+use super::start::{paced, start_run};
 use super::stream::{report_copied, watched};
 use super::unpack_chunks::{passes, run as unpack_chunks};
 use super::unpack_mark::Mark;
@@ -37,7 +37,8 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let begun = Instant::now();
     let at = parse_location(&args.source, &args.reach.given)?;
     check_get(args, &at)?;
-    let mut opening = Opening::new(&at, &args.reach, &args.decode)?;
+    let (pace, _rates) = paced(args.bwlimit.as_ref())?;
+    let mut opening = Opening::new(&at, &args.reach, &args.decode, &pace)?;
     let written = args.unpack.as_deref().or(args.file());
     let start =
         Start::new(SummaryCommand::Get, at.to_string(), written.map(|path| path.display().to_string()));
@@ -63,7 +64,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let client = opened.client.clone();
     let memory = opened.stream.memory_of_members(content);
     let ended = match &args.unpack {
-        Some(dir) => into_directory(args, dir, opened, memory, (&console, &cancel)),
+        Some(dir) => into_directory(args, dir, (opened, memory), &status.pace, (&console, &cancel)),
         None => match one(args, opened, memory, (&console, &cancel), &status) {
             // A reader that closed the pipe needs no message.
             Ok(Got { checked: None, .. }) => return Ok(Exit::Incomplete),
@@ -94,8 +95,8 @@ fn patterns(args: &GetArgs) -> Vec<Vec<u8>> {
 fn into_directory(
     args: &GetArgs,
     dir: &Path,
-    opened: OpenStream,
-    memory: u64,
+    (opened, memory): (OpenStream, u64),
+    pace: &Pace,
     (console, cancel): (&Arc<Console>, &haul_engine::Cancel),
 ) -> Result<Report> {
     let OpenStream { stream, mut ends, .. } = opened;
@@ -104,7 +105,7 @@ fn into_directory(
     let source = MemberSource::new(stream, &patterns(args), BufferPool::new(memory), args.pages.checks())?;
     let mark = Mark::set(dir, &state, args.merge)?;
     let at = Location::Local(dir.as_os_str().to_owned().into_vec());
-    let mut report = unpack(&mut ends, Arc::new(source), &at, has_metadata, &**console, cancel)?;
+    let mut report = unpack(&mut ends, Arc::new(source), &at, (has_metadata, pace), &**console, cancel)?;
     let whole =
         report.fatal.is_none() && !report.interrupted && report.totals.failed == 0 && report.corrupt == 0;
     if whole && let Err(error) = mark.remove() {
@@ -138,6 +139,7 @@ fn one(
         source: Arc::new(source),
         hashes: false,
         pool,
+        limit: None,
     };
     let output = match args.file() {
         Some(path) => {

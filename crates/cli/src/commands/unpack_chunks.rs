@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use haul_core::{BufferPool, Limit, Report, Result, Totals};
+use haul_core::{BufferPool, Report, Result, Totals};
 use haul_job::Observer;
+use haul_streams::get::GetStatus;
 use haul_streams::unpack::{FoundChunks, PassingStatus};
 
+use super::get_output::limit;
 use super::members::{Opening, written_at};
 use super::start::ends_of_run;
 use super::stream::{StreamProgress, watched};
@@ -38,7 +40,8 @@ pub(super) fn run(into: &PassingInto<'_>, opening: Opening, chunks: &FoundChunks
     let mut config = opening.config;
     config.pool = BufferPool::new(share);
     let mut ends = ends_of_run(config, into.console, into.cancel);
-    let (status, mut mark) = (PassingStatus::default(), None);
+    let fetched = GetStatus::new(opening.status.pace.clone());
+    let (status, mut mark) = (PassingStatus { fetched, ..PassingStatus::default() }, None);
     let done = |path: &_, len, digest| into.report_file(path, len, digest);
     let unpacked = watched(
         into.console,
@@ -63,6 +66,6 @@ fn progress(len: u64, status: &PassingStatus) -> StreamProgress {
     let passed = status.unpacked.written.load(Ordering::Relaxed);
     let totals = Totals { found: 1, found_bytes: len, sent_bytes: passed, ..Totals::default() };
     let waits = status.fetched.waits.load(Ordering::Relaxed);
-    let limit = if waits { Limit::Source } else { Limit::Destination };
+    let limit = limit(&status.fetched.pace, waits);
     StreamProgress { totals, ended: true, limit }
 }

@@ -57,6 +57,10 @@ fn check(args: &GetArgs) -> Result<()> {
     if !args.decode.identity.is_empty() && !args.reach.given.has("identity") {
         return refuse("--identity", "standard input is unpacked as it comes", "pipe it through `age -d`");
     }
+    if args.bwlimit.is_some() && !args.reach.given.has("bwlimit") {
+        let hint = "limit the program that writes it, for example by pv(1): ... | pv -qL 10m | haul get -";
+        return refuse("--bwlimit", "standard input comes over no connection of haul", hint);
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::time::Duration;
 
-use haul_core::{IpFamily, Location, ObjectPlace, Result};
+use haul_core::{IpFamily, Location, ObjectPlace, Pace, Result};
 use haul_object::{PutOptions, StoreSettings};
 use haul_streams::put::OVERHEAD;
 
@@ -59,10 +59,10 @@ pub(crate) fn check_object(place: &ObjectPlace) -> Result<()> {
     Err(usage("use the location", cause).on(place.to_string()))
 }
 
-/// The store settings of `put` and `get`.
-pub(crate) fn store_settings_of(reach: &ReachArgs, place: &ObjectPlace) -> StoreSettings {
+/// The store settings of `put` and `get`, with these limits of the rate.
+pub(crate) fn store_settings_of(reach: &ReachArgs, place: &ObjectPlace, pace: &Pace) -> StoreSettings {
     let settings = store_settings(&reach.store, reach.host.family(), &reach.given, place);
-    StoreSettings { streams: reach.connections.streams.unwrap_or(0), ..settings }
+    StoreSettings { streams: reach.connections.streams.unwrap_or(0), pace: pace.clone(), ..settings }
 }
 
 /// Store settings of commands for single objects, reached over `family`.
@@ -101,6 +101,7 @@ fn with_own(shared: &StoreSettings, own: &StoreOptions) -> StoreSettings {
         streams: shared.streams,
         timeout: shared.timeout,
         timeout_option: shared.timeout_option,
+        pace: shared.pace.clone(),
     }
 }
 
@@ -122,6 +123,7 @@ fn reached(address: &AddressArgs, timeout: u32, timeout_option: &'static str) ->
         streams: 0,
         timeout: Duration::from_secs(timeout.into()),
         timeout_option,
+        pace: Pace::default(),
     }
 }
 

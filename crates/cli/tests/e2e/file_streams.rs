@@ -13,6 +13,7 @@ use haul_testkit::{
     ByteDirection, CommandRun, FaultPlan, FileSystem, LinkFault, Need, TestMount, Which, content,
 };
 
+use crate::limits::assert_rate;
 use crate::scene::{REMOTE, Scene, summary};
 use crate::{TestCase, cases};
 
@@ -31,6 +32,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_file_that_changes_is_an_error,
         the_mode_is_that_of_a_redirection,
         several_destinations_get_one_stream,
+        a_rate_limit_is_kept_in_both_directions,
         requests_that_cannot_be_meant_are_refused_in_one_line,
     ];
     all.extend(cases![Need::Program("b3sum"); the_digest_is_that_of_b3sum]);
@@ -105,6 +107,22 @@ fn a_stream_of_any_length_comes_back() {
         assert!(refused.expect_code(1).err().contains("--allow-empty"));
         assert_eq!(names(&dir), ["copy"]);
         scene.assert_all_gone();
+    }
+}
+
+fn a_rate_limit_is_kept_in_both_directions() {
+    const RATE: u64 = 8 << 20;
+    for at in EVERYWHERE {
+        let scene = Scene::new();
+        let bytes = file(&scene, "src", 5 * RATE);
+        let to = at.of(&scene.join("copy"));
+        let limited = |word| at.haul(&scene, word).args(["--json", "--bwlimit", "8M"]);
+        let put =
+            limited("put").arg(&to).args(["--", "cat"]).arg(scene.join("src")).finish().expect_success();
+        assert_rate(&format!("put {at:?}"), &summary(&put), RATE);
+        let get = limited("get").arg(&to).arg(scene.join("back")).finish().expect_success();
+        assert_rate(&format!("get {at:?}"), &summary(&get), RATE);
+        assert!(fs::read(scene.join("back")).unwrap() == bytes, "{at:?}");
     }
 }
 

@@ -8,6 +8,7 @@ use haul_testkit::process::kill;
 use haul_testkit::{LongLink, Need, Proxy, ProxyTrouble, content};
 use rustix::process::Signal;
 
+use crate::limits::assert_rate;
 use crate::scene::{events, summary};
 use crate::store::{TestBucket, requests};
 use crate::{TestCase, cases};
@@ -32,6 +33,8 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_reader_that_has_enough_ends_it_quietly,
         objects_of_others_are_read,
         the_user_bounds_the_connections_to_a_store,
+        a_rate_limit_is_kept_in_both_directions,
+        a_low_rate_is_no_dead_connection,
         headers_and_metadata_of_a_put_are_kept,
         objects_are_listed_and_removed,
         an_object_with_only_the_name_of_a_sidecar_stays,
@@ -321,6 +324,40 @@ fn objects_of_others_are_read() {
     bucket.upload(&file, "theirs");
     let run = bucket.haul("get").arg(bucket.at("theirs")).finish().expect_success();
     assert!(run.stdout == bytes);
+}
+
+fn a_rate_limit_is_kept_in_both_directions() {
+    const RATE: u64 = 8 << 20;
+    let bucket = TestBucket::new();
+    content::write_file(&bucket.scene.join("src"), 7, 5 * RATE);
+    let limited = |word| bucket.haul(word).args(["--json", "--bwlimit", "8M"]);
+    let put = limited("put").arg(bucket.at("a")).args(["--", "cat"]).arg(bucket.scene.join("src"));
+    let put = put.finish().expect_success();
+    assert_rate("put to a store", &summary(&put), RATE);
+    let get = limited("get").arg(bucket.at("a")).arg(bucket.scene.join("back")).finish().expect_success();
+    assert_rate("get from a store", &summary(&get), RATE);
+    for run in [&put, &get] {
+        assert!(events(run).iter().any(|line| line["limit"] == "rate"), "it says what holds it back: {run}");
+    }
+    assert!(fs::read(bucket.scene.join("back")).unwrap() == fs::read(bucket.scene.join("src")).unwrap());
+    let input =
+        bucket.haul("get").args(["--bwlimit", "8M", "--unpack"]).arg(bucket.scene.join("dir")).arg("-");
+    let refused = input.input("x").finish().expect_code(2);
+    assert!(refused.err().contains("--bwlimit") && refused.err().contains("pv"), "{refused}");
+}
+
+fn a_low_rate_is_no_dead_connection() {
+    let bucket = TestBucket::new();
+    content::write_file(&bucket.scene.join("src"), 7, 600_000);
+    let limited = |word| bucket.haul(word).args(["--json", "--bwlimit", "100K", "--timeout", "4"]);
+    let put = limited("put").args(["--streams", "8"]).arg(bucket.at("a")).args(["--", "cat"]);
+    let put = put.arg(bucket.scene.join("src")).finish().expect_success();
+    assert_rate("put at 100 KiB/s", &summary(&put), 100 << 10);
+    let get = limited("get").arg(bucket.at("a")).arg(bucket.scene.join("back")).finish().expect_success();
+    assert_rate("get at 100 KiB/s", &summary(&get), 100 << 10);
+    for run in [put, get] {
+        assert_eq!(requests(&summary(&run).0, "retried"), 0, "no request fails: {run}");
+    }
 }
 
 fn headers_and_metadata_of_a_put_are_kept() {

@@ -55,7 +55,7 @@ impl Azure {
         })?;
         settings.check_s3_only().map_err(bad)?;
         Ok(Self {
-            http: Http::new(requests, settings.ca_bundle.as_deref(), settings.family).map_err(bad)?,
+            http: Http::new(requests, settings.ca_bundle.as_deref(), settings).map_err(bad)?,
             login: AzLogin::new(place, settings),
         })
     }

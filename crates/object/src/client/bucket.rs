@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use haul_core::location::{ObjectKind, ObjectPlace};
 use haul_core::path::printable;
 use haul_core::text::without_errno;
-use haul_core::{Error, ErrorKind, Note, Result, Side};
+use haul_core::{Error, ErrorKind, Note, Pace, Result, Side};
 
 use super::limiter::ConcurrencyLimiter;
 use super::positions::ListingPositions;
@@ -54,6 +54,7 @@ pub struct Client {
     requests: Arc<Requests>,
     /// The most requests in flight that the user allows; 0: haul chooses.
     streams: u32,
+    pace: Pace,
     pub(super) limiter: ConcurrencyLimiter,
     /// Limits the requests with little or no content, as trees make them.
     pub(super) small_limiter: ConcurrencyLimiter,
@@ -95,6 +96,8 @@ pub fn open(
         ObjectKind::Gs => Box::new(gs::open(&place.bucket, settings, Arc::clone(&requests))?),
         ObjectKind::Az => Box::new(Azure::new(&place.bucket, settings, Arc::clone(&requests))?),
     };
+    // The number that the user gives counts.
+    let pace_of_streams = if settings.streams > 0 { Pace::default() } else { settings.pace.clone() };
     Ok(Client {
         store,
         place: place.clone(),
@@ -104,8 +107,9 @@ pub fn open(
         timeout_option: settings.timeout_option,
         requests,
         streams: settings.streams,
-        limiter: ConcurrencyLimiter::new(at_once(settings.streams, AT_ONCE)),
-        small_limiter: ConcurrencyLimiter::new(at_once(settings.streams, MANY_AT_ONCE)),
+        pace: settings.pace.clone(),
+        limiter: ConcurrencyLimiter::new(at_once(settings.streams, AT_ONCE), pace_of_streams),
+        small_limiter: ConcurrencyLimiter::new(at_once(settings.streams, MANY_AT_ONCE), Pace::default()),
         cancel,
         notify,
         last_success: Mutex::new(None),
@@ -142,6 +146,12 @@ impl Client {
     #[must_use]
     pub fn at_once(&self) -> usize {
         at_once(self.streams, AT_ONCE)
+    }
+
+    /// Whether the rate is limited.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.pace.inbound.rate().is_some()
     }
 
     /// The most requests in flight to remove objects.

@@ -64,7 +64,7 @@ pub(crate) fn open(bucket: &str, settings: &StoreSettings, requests: Arc<Request
     let elsewhere = endpoint.is_some();
     let address = Address::new(bucket, Some(endpoint.as_deref().unwrap_or(ENDPOINT))).map_err(bad)?;
     settings.check_s3_only().map_err(bad)?;
-    let http = Http::new(requests, settings.ca_bundle.as_deref(), settings.family).map_err(bad)?;
+    let http = Http::new(requests, settings.ca_bundle.as_deref(), settings).map_err(bad)?;
     let insecure_http = settings.insecure_http;
     let credentials = (!settings.anonymous).then(|| TokenChain::new(bucket, elsewhere));
     let dialect = Google { insecure_http, address, region: settings.region.clone(), credentials };

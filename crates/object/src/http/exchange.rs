@@ -5,16 +5,19 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{StreamExt, stream};
-use haul_core::IpFamily;
+use futures_util::StreamExt;
+use haul_core::{IpFamily, Pace};
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use reqwest::{Method, Response};
 
 use super::call::{HttpCall, ResponseHead, Signed, Signer, host_of};
+use super::pacing::{chunks, wait_turn};
 use super::recognition::{Recognition, is_page};
 use super::tls;
 use crate::fault::{FailureClass, Fault};
-use crate::meter::Requests;
+use crate::meter::{RequestKind, Requests};
+use crate::payload::CHUNK;
+use crate::settings::StoreSettings;
 use crate::store::{ExpectedObject, RequestProgress, RequestResult, TakeBytes};
 use crate::url::address;
 
@@ -37,6 +40,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Connections to one provider.
 pub(crate) struct Http {
     client: reqwest::Client,
+    pace: Pace,
     requests: Arc<Requests>,
     /// Whether a store of the expected kind answers.
     pub(crate) recognition: Recognition,
@@ -55,22 +59,23 @@ fn builder(family: Option<IpFamily>) -> reqwest::ClientBuilder {
 }
 
 impl Http {
-    /// Trusts the system's certificates and those in the file `ca_bundle`, and connects over `family`.
+    /// Trusts the system's certificates and those in the file `ca_bundle`.
     ///
     /// # Errors
     /// A sentence if the file cannot be read.
     pub(crate) fn new(
         requests: Arc<Requests>,
         ca_bundle: Option<&str>,
-        family: Option<IpFamily>,
+        settings: &StoreSettings,
     ) -> Result<Self, String> {
+        let family = settings.family;
         let client = match ca_bundle {
             Some(file) => builder(family).tls_backend_preconfigured(tls::config(file)?).build(),
             // Without certificates of the system, as in an empty container, http:// works.
             None => builder(family).build().or_else(|_| builder(family).tls_certs_only([]).build()),
         };
         let client = client.map_err(|error| error.to_string())?;
-        Ok(Self { client, requests, recognition: Recognition::default() })
+        Ok(Self { client, pace: settings.pace.clone(), requests, recognition: Recognition::default() })
     }
 
     /// Sends a request and reads the whole answer; refuses web pages.
@@ -159,6 +164,16 @@ impl Http {
                     return Err(Fault::new(FailureClass::TooLong, "the answer is longer than it may be"));
                 }
                 take(&bytes);
+                if call.kind == RequestKind::Get {
+                    let turn = async {
+                        wait_turn(&self.pace.inbound, bytes.len(), || at.moved()).await;
+                        Ok(())
+                    };
+                    watch(at, turn).await?;
+                } else {
+                    // The run waits for a listing: the content that follows makes up for it.
+                    self.pace.inbound.count(bytes.len());
+                }
             }
             Ok(head)
         })
@@ -203,17 +218,19 @@ impl Http {
         call: &HttpCall<'_>,
         at: &RequestProgress<'_>,
     ) -> RequestResult<Response> {
+        // A short body waits before the request begins: no connection is held meanwhile, and no signature gets old.
+        let short = call.body.filter(|body| body.len() <= CHUNK as u64);
+        if let Some(body) = short {
+            wait_turn(&self.pace.outbound, body.len() as usize, || at.moved()).await;
+        }
         let Signed { url, mut headers } = signer.sign(call).await?;
         let mut request = self.client.request(call.method.clone(), address(&url)?);
         self.requests.count(call.kind);
         if let Some(body) = call.body {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
             let moved = Arc::new(tokio::sync::Notify::new());
-            let noted = Arc::clone(&moved);
-            let chunks = stream::unfold((body.clone(), 0), move |(body, mut at)| {
-                noted.notify_one();
-                std::future::ready(body.chunk(&mut at).transpose().map(|chunk| (chunk, (body, at))))
-            });
+            let limit = if short.is_some() { Arc::default() } else { Arc::clone(&self.pace.outbound) };
+            let chunks = chunks(body.clone(), limit, Arc::clone(&moved));
             request = request.headers(headers).body(reqwest::Body::wrap_stream(chunks));
             let send = request.send();
             tokio::pin!(send);

@@ -3,6 +3,7 @@
 
 mod call;
 mod exchange;
+mod pacing;
 mod recognition;
 mod tls;
 

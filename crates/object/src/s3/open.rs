@@ -33,7 +33,7 @@ pub(crate) fn open(bucket: &str, settings: &StoreSettings, requests: Arc<Request
     let bundle = settings.ca_bundle.clone().map(|file| ("--ca-cert", file));
     let bundle = bundle.or_else(|| variable("AWS_CA_BUNDLE").map(|file| ("AWS_CA_BUNDLE", file)));
     let (named, file) = bundle.unzip();
-    let http = Http::new(requests, file.as_deref(), settings.family);
+    let http = Http::new(requests, file.as_deref(), settings);
     let http = http.map_err(|error| bad(named.map_or(error.clone(), |named| format!("{named}: {error}"))))?;
     let credentials = AwsCredentialChain::new(bucket, &region, settings);
     let credentials = (!settings.anonymous).then_some(credentials);

@@ -36,6 +36,10 @@ impl Ranges for ChunkRanges<'_> {
         self.stream.client().at_once()
     }
 
+    fn is_limited(&self) -> bool {
+        self.stream.client().is_limited()
+    }
+
     fn fetch(&self, range: Range<u64>, unwanted: &AtomicBool) -> Result<Fetched> {
         let mut content = self.pool.take();
         self.stream.read(range, unwanted, &mut |bytes| {

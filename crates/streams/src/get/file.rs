@@ -7,8 +7,8 @@ use std::thread;
 
 use haul_core::retry::{CONNECTION_RETRIES, LONGEST_PAUSE};
 use haul_core::{
-    Batch, BatchData, Buffer, BufferPool, Entry, Error, ErrorKind, Result, Retries, Retry, SLICE_LEN, Side,
-    Slice, Source,
+    Batch, BatchData, Buffer, BufferPool, ContentLimit, Entry, Error, ErrorKind, Result, Retries, Retry,
+    SLICE_LEN, Side, Slice, Source,
 };
 use haul_threads::ScopedThreads;
 
@@ -32,6 +32,8 @@ pub struct InputFile {
     pub hashes: bool,
     /// The memory of the source.
     pub pool: BufferPool,
+    /// The rate limit; `None` if the source keeps one itself.
+    pub limit: Option<ContentLimit>,
 }
 
 impl InputFile {
@@ -119,7 +121,10 @@ impl FileSlices<'_> {
                 None => Err(self.corrupt(index)),
             });
             let error = match read {
-                Ok(data) => return Ok((data, batch)),
+                Ok(data) => {
+                    self.file.limit.iter().for_each(|limit| limit.pass(data.content.bytes().len()));
+                    return Ok((data, batch));
+                }
                 Err(error) => error,
             };
             let may_repeat = retries.may_repeat(error.retry(), CONNECTION_RETRIES);
@@ -144,6 +149,10 @@ impl Ranges for FileSlices<'_> {
 
     fn name(&self) -> String {
         self.file.name.clone()
+    }
+
+    fn is_limited(&self) -> bool {
+        self.file.limit.as_ref().is_some_and(|limit| limit.limiter.rate().is_some())
     }
 
     fn fetch(&self, range: Range<u64>, unwanted: &AtomicBool) -> Result<Fetched> {

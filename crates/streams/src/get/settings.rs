@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use haul_core::Digest;
 use haul_core::sync::Mutex;
+use haul_core::{Digest, Pace};
 
 use super::check::CheckedBy;
 use crate::encoding::Encoding;
@@ -36,6 +36,16 @@ pub struct GetStatus {
     pub(crate) frames: Mutex<Vec<u32>>,
     /// Whether the get waits for the store, not for the reader.
     pub waits: AtomicBool,
+    /// The limits of its rate.
+    pub pace: Pace,
+}
+
+impl GetStatus {
+    /// Nothing has moved yet.
+    #[must_use]
+    pub fn new(pace: Pace) -> Self {
+        Self { pace, ..Self::default() }
+    }
 }
 
 /// The result of a get.

@@ -45,6 +45,9 @@ pub(super) trait Ranges: Sync {
         usize::MAX
     }
 
+    /// Whether the rate is limited. Then a range is slow because of that, and a second request would take of the rate.
+    fn is_limited(&self) -> bool;
+
     /// Fetches a range, unless it is `unwanted` by now. It is a slice: the first one begins at a multiple of
     /// [`SLICE_LEN`].
     ///
@@ -178,7 +181,7 @@ impl<'a> Window<'a> {
                 (state.usual * SLOW).max(SLOW_AT_LEAST)
             };
             let slow = state.in_flight.get(&wanted).is_some_and(|(at, _)| at.elapsed() > limit);
-            if slow && state.fetched > 0 && state.again.is_none() {
+            if slow && state.fetched > 0 && state.again.is_none() && !self.of.is_limited() {
                 state.again = Some(wanted);
                 // It gets the same time again before a third request.
                 if let Some((at, _)) = state.in_flight.get_mut(&wanted) {

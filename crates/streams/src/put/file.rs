@@ -58,7 +58,7 @@ impl<'a> FileStream<'a> {
         // A quarter of the memory is filled meanwhile.
         let in_memory = usize::try_from(settings.memory / SLICE_LEN * 3 / 4).unwrap_or(usize::MAX);
         let window = if target.sink.streams() > 0 { in_memory } else { LOCAL_WINDOW };
-        Arc::new(PutSlices::new(&target.sink, entry, left, &target.pool, window, status))
+        Arc::new(PutSlices::new(target, entry, left, window, status))
     }
 
     pub(super) fn has_failed(&self) -> bool {
@@ -213,6 +213,7 @@ impl<'a> FileStream<'a> {
             let digest = tree.digest().ok_or_else(|| {
                 self.error(ErrorKind::Io, "put the stream", "a slice of it was not written")
             })?;
+            self.target.limit.pass(content.bytes().len());
             let extent = (!content.bytes().is_empty()).then(|| Extent::data(0, content.bytes().len() as u32));
             match self.write_end(batch(&entry, last, (extent, value), content, retries.have_begun())) {
                 Ok(Outcome::Committed(Some(found))) if found == digest => {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use haul_core::{BufferPool, Digest, Error, Location, Note, PageReport, RelPath, Result, Sink, Source};
+use haul_core::{
+    BufferPool, ContentLimit, Digest, Error, Location, Note, Pace, PageReport, RelPath, Result, Sink, Source,
+};
 use haul_members::IndexFault;
 use haul_object::{Client, PutOptions};
 
@@ -51,6 +53,8 @@ pub struct FileTarget {
     pub there: Arc<dyn Source>,
     /// Memory for content on its way to the sink.
     pub pool: BufferPool,
+    /// The rate limit.
+    pub limit: ContentLimit,
     /// Receives messages for the user.
     pub note: Note,
     /// Whether the sink goes on from the staged file of an interrupted put.
@@ -85,6 +89,16 @@ pub struct PutStatus {
     pub sent: AtomicU64,
     /// Bytes found in the store from an earlier run, over all targets.
     pub resumed: AtomicU64,
+    /// The limits of its rate.
+    pub pace: Pace,
+}
+
+impl PutStatus {
+    /// Nothing has moved yet.
+    #[must_use]
+    pub fn new(pace: Pace) -> Self {
+        Self { pace, ..Self::default() }
+    }
 }
 
 /// An object or a file that was written.

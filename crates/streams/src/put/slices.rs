@@ -11,12 +11,12 @@ use haul_core::digest::SliceHasher;
 use haul_core::retry::{CONNECTION_RETRIES, LONGEST_PAUSE};
 use haul_core::sync::{Condvar, Mutex};
 use haul_core::{
-    Batch, BatchData, Buffer, BufferPool, ChainingValue, Entry, Error, ErrorKind, Extent, FileTree, Outcome,
-    Result, Retries, SLICE_LEN, Side, Sink, Slice, SliceData,
+    Batch, BatchData, Buffer, BufferPool, ChainingValue, ContentLimit, Entry, Error, ErrorKind, Extent,
+    FileTree, Outcome, Result, Retries, SLICE_LEN, Side, Sink, Slice, SliceData,
 };
 
 use super::cut::StreamPart;
-use super::settings::PutStatus;
+use super::settings::{FileTarget, PutStatus};
 
 /// How often a sink that has all that there is for it is asked to make that durable.
 const LOOK: Duration = Duration::from_millis(50);
@@ -84,6 +84,7 @@ pub(super) struct PutSlices {
     /// Slices that an interrupted run has left, to be compared.
     left: Vec<Range<u32>>,
     pool: BufferPool,
+    limit: ContentLimit,
     /// Content is kept until it is stored: a connection may be lost.
     keeps: bool,
     /// How many slices may be on their way.
@@ -108,10 +109,9 @@ struct PutSlicesState {
 impl PutSlices {
     /// For the stream `entry`, with at most `window` slices on their way.
     pub(super) fn new(
-        sink: &Arc<dyn Sink>,
+        target: &FileTarget,
         entry: Arc<Entry>,
         left: Vec<Range<u32>>,
-        pool: &BufferPool,
         window: usize,
         status: &Arc<PutStatus>,
     ) -> Self {
@@ -125,11 +125,12 @@ impl PutSlices {
             closed: false,
         };
         Self {
-            sink: Arc::clone(sink),
+            sink: Arc::clone(&target.sink),
             entry,
             left,
-            pool: pool.clone(),
-            keeps: sink.streams() > 0,
+            pool: target.pool.clone(),
+            limit: target.limit.clone(),
+            keeps: target.sink.streams() > 0,
             window: window.max(1),
             status: Arc::clone(status),
             has_threads: AtomicBool::new(false),
@@ -245,6 +246,7 @@ impl PutSlices {
             if !self.keeps {
                 job.piece = None;
             }
+            self.limit.pass(content.bytes().len());
             batch(&self.entry, job.index, (Some(Extent::data(0, len)), value), content, again)
         };
         let pending = PendingPutSlice { slices: Arc::clone(self), job: Some(job) };

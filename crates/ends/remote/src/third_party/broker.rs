@@ -335,10 +335,7 @@ impl SharedPair {
     /// Applies the rate limit to content that goes over no connection.
     fn pace(&self, batch: &Batch) {
         let len: u64 = batch.iter().map(|(entry, slice)| slice.len_in(entry.len)).sum();
-        let mut left = usize::try_from(len).unwrap_or(0);
-        while left > 0 {
-            left -= self.to.pace.outbound.take(left, &|| self.state.lock().ended).unwrap_or(left);
-        }
+        self.to.pace.outbound.pass(usize::try_from(len).unwrap_or(0), &|| self.state.lock().ended);
     }
 
     fn answered(&self) {
