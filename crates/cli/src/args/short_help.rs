@@ -23,7 +23,7 @@ const USUAL: [(&str, [&str; 2]); 13] = [
     (
         "put",
         [
-            "dry_run no_clobber resume compress encrypt storage_class endpoint region",
+            "dry_run no_clobber resume compress encrypt storage_class endpoint",
             "fifo_dir bwlimit rsh bootstrap quiet json",
         ],
     ),
