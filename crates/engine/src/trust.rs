@@ -3,6 +3,7 @@
 use haul_core::sync::Mutex;
 use std::collections::BTreeMap;
 
+use haul_core::preserve::RESERVED_XATTRS;
 use haul_core::{Entry, EntryKind, MetaNote};
 
 /// Set-user-ID and set-group-ID.
@@ -17,11 +18,13 @@ pub struct Trust {
     pub set_ids: bool,
     /// Accept symbolic links that point outside of the tree.
     pub outside_links: bool,
+    /// The destination keeps how a store has encoded a stream.
+    pub encodings: bool,
 }
 
 impl Default for Trust {
     fn default() -> Self {
-        Self { devices: true, set_ids: true, outside_links: true }
+        Self { devices: true, set_ids: true, outside_links: true, encodings: true }
     }
 }
 
@@ -84,6 +87,14 @@ impl TrustFilter {
                 self.note(what, "--suid keeps them", &entry);
             }
         }
+        if !self.trust.encodings {
+            let before = entry.xattrs.len();
+            entry.xattrs.retain(|(name, _)| !name.starts_with(RESERVED_XATTRS));
+            if entry.xattrs.len() < before {
+                let cause = "`haul put` compressed or encrypted them, and DST gets the stored bytes: `haul get` decodes";
+                self.note("decoding", cause, &entry);
+            }
+        }
         Some(entry)
     }
 }
@@ -125,7 +136,7 @@ mod tests {
 
     #[test]
     fn rejected_devices_and_privileges_are_counted_once_for_each_kind() {
-        let filter = TrustFilter::new(Trust { devices: false, set_ids: false, outside_links: true });
+        let filter = TrustFilter::new(Trust { devices: false, set_ids: false, ..Trust::default() });
         for path in ["a", "b"] {
             assert!(filter.admit(entry(path, EntryKind::CharDevice(259))).is_none());
             let mut file = entry(path, EntryKind::File);

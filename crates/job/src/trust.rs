@@ -28,6 +28,7 @@ impl TrustRequest {
             devices: self.devices.unwrap_or(trusted),
             set_ids: self.set_ids.unwrap_or(trusted),
             outside_links: !self.safe_links,
+            encodings: !matches!(source, Location::Object(_)) || matches!(destination, Location::Object(_)),
         }
     }
 }
@@ -68,15 +69,17 @@ mod tests {
             let trust = trust(DEFAULT, source, "/dst");
             assert!(!trust.devices && !trust.set_ids && trust.outside_links, "{source}");
         }
-        assert_eq!(trust(DEFAULT, "you@host:/src", "s3://bucket/dst"), Trust::default());
+        for source in ["you@host:/src", "s3://bucket/src"] {
+            assert_eq!(trust(DEFAULT, source, "s3://bucket/dst"), Trust::default(), "{source}");
+        }
     }
 
     #[test]
     fn options_override_the_owner_of_the_source() {
         let all = TrustRequest { devices: Some(true), set_ids: Some(true), safe_links: false };
-        assert_eq!(trust(all, "s3://bucket/src", "/dst"), Trust::default());
+        assert_eq!(trust(all, "s3://bucket/src", "/dst"), Trust { encodings: false, ..Trust::default() });
         let none = TrustRequest { devices: Some(false), set_ids: Some(false), safe_links: true };
-        let refused = Trust { devices: false, set_ids: false, outside_links: false };
+        let refused = Trust { devices: false, set_ids: false, outside_links: false, encodings: true };
         assert_eq!(trust(none, "/src", "/dst"), refused);
     }
 }

@@ -142,9 +142,10 @@ fn a_copy_of_an_encoded_stream_is_the_same_stream() {
         }
         let _ = place.haul("rm").args(["-r", &second]).finish().expect_success();
     }
-    // A directory gets the stored bytes, and a copy of that is a plain file.
+    // A directory gets the stored bytes, which is told, and a copy of that is a plain file.
     let directory = format!("{}/", place.scene.join("directory").display());
-    copy(&[&first, &directory]);
+    let told = &copy(&[&first, &directory]).0["left_out"][0];
+    assert_eq!((told["what"].as_str(), told["count"].as_u64()), (Some("decoding"), Some(4)), "{told}");
     let stored = place.stored("first/long.zst");
     assert!(fs::read(format!("{directory}long.zst")).unwrap() == stored);
     copy(&[&directory, &third]);
