@@ -90,37 +90,31 @@ impl Limiter {
     /// Blocks until some of `bytes` may move, and returns how many: all of them without a limit, else one step, which
     /// is small compared to the rate. `None` if `give_up`, which is called several times a second, returns `true`.
     pub fn take(&self, bytes: usize, give_up: &dyn Fn() -> bool) -> Option<usize> {
-        let Some(rate) = self.rate() else {
-            self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
-            return Some(bytes);
+        let step = match self.rate() {
+            Some(rate) => (rate / STEPS).clamp(*STEP.start(), *STEP.end()).min(bytes as u64),
+            None => bytes as u64,
         };
-        let step = (rate / STEPS).clamp(*STEP.start(), *STEP.end()).min(bytes as u64);
-        let is_turn = self.turn_of(step).come(give_up);
-        if !is_turn {
-            return None;
+        match self.reserve(step) {
+            Some(turn) if !turn.wait_start(give_up) => None,
+            _ => usize::try_from(step).ok(),
         }
-        self.taken.fetch_add(step, Ordering::Relaxed);
-        usize::try_from(step).ok()
     }
 
-    /// Blocks until all of `bytes` may move, or until `give_up` returns `true`.
+    /// Blocks until all of `bytes` have passed at the limited rate, or until `give_up` returns `true`.
     pub fn pass(&self, bytes: usize, give_up: &dyn Fn() -> bool) {
-        let mut left = bytes;
-        while left > 0 {
-            left -= self.take(left, give_up).unwrap_or(left);
+        if let Some(turn) = self.reserve(bytes as u64) {
+            turn.wait_end(give_up);
         }
     }
 
-    /// Reserves `bytes` and counts them. `None` if they may move at once, because there is no limit or there are none.
-    pub fn turn(&self, bytes: usize) -> Option<RateTurn<'_>> {
-        self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.rate().filter(|_| bytes > 0).map(|_| self.turn_of(bytes as u64))
-    }
-
-    fn turn_of(&self, bytes: u64) -> RateTurn<'_> {
+    /// Counts bytes, and reserves a turn for them after those that were reserved before. `None` if there is nothing to
+    /// wait for: no limit, or no bytes.
+    pub fn reserve(&self, bytes: u64) -> Option<RateTurn<'_>> {
+        self.taken.fetch_add(bytes, Ordering::Relaxed);
+        self.rate().filter(|_| bytes > 0)?;
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        let at = self.bucket.lock().reserve(bytes, self.origin.elapsed());
-        RateTurn { limiter: self, at }
+        let start = self.bucket.lock().reserve(bytes, self.origin.elapsed());
+        Some(RateTurn { limiter: self, start, end: start + bytes as f64 })
     }
 
     /// Whether any thread waits because of the limit.
@@ -139,25 +133,43 @@ impl Limiter {
     }
 }
 
-/// The turn of reserved bytes. They count as waiting until it is dropped.
+/// The turn of reserved bytes: it starts when all bytes that were reserved before have passed at the limited rate, and
+/// ends when they have. Until it is dropped, a thread counts as waiting.
 #[derive(Debug)]
 pub struct RateTurn<'a> {
     limiter: &'a Limiter,
-    at: f64,
+    start: f64,
+    end: f64,
 }
 
 impl RateTurn<'_> {
-    /// The time until it comes at the present rate, for tasks that must not block a thread.
+    /// The time until it starts at the present rate, for tasks that must not block a thread.
     #[must_use]
-    pub fn wait(&self) -> Duration {
-        self.limiter.bucket.lock().wait(self.at, self.limiter.origin.elapsed())
+    pub fn time_to_start(&self) -> Duration {
+        self.limiter.bucket.lock().wait(self.start, self.limiter.origin.elapsed())
     }
 
-    /// Blocks until it comes. `false` if `give_up` returned `true` before.
-    fn come(&self, give_up: &dyn Fn() -> bool) -> bool {
+    /// Blocks until it starts. `false` if `give_up`, which is called several times a second, returned `true` before.
+    pub fn wait_start(&self, give_up: &dyn Fn() -> bool) -> bool {
+        self.wait_for(self.start, give_up)
+    }
+
+    /// Blocks until it ends. `false` if `give_up`, which is called several times a second, returned `true` before.
+    pub fn wait_end(&self, give_up: &dyn Fn() -> bool) -> bool {
+        self.wait_for(self.end, give_up)
+    }
+
+    /// Ends the turn of a request that failed: `bytes` of it did not move, and those who wait need not wait for them.
+    pub fn give_back(self, bytes: u64) {
+        self.limiter.taken.fetch_sub(bytes, Ordering::Relaxed);
+        self.limiter.bucket.lock().skip(bytes, self.limiter.origin.elapsed());
+        self.limiter.changed.notify_all();
+    }
+
+    fn wait_for(&self, place: f64, give_up: &dyn Fn() -> bool) -> bool {
         let mut bucket = self.limiter.bucket.lock();
         loop {
-            let wait = bucket.wait(self.at, self.limiter.origin.elapsed());
+            let wait = bucket.wait(place, self.limiter.origin.elapsed());
             if wait.is_zero() {
                 return true;
             }
@@ -188,11 +200,16 @@ pub struct ContentLimit {
 }
 
 impl ContentLimit {
-    /// Blocks until content may pass, unless connections keep the limit.
-    pub fn pass(&self, bytes: usize) {
-        if !self.is_kept_by_link {
-            self.limiter.pass(bytes, &|| self.cancel.load(Ordering::Relaxed));
-        }
+    /// Reserves the turn of content. `None` if there is no limit, or connections keep it.
+    #[must_use]
+    pub fn reserve(&self, bytes: u64) -> Option<RateTurn<'_>> {
+        if self.is_kept_by_link { None } else { self.limiter.reserve(bytes) }
+    }
+
+    /// Whether the run is cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
     }
 }
 
@@ -206,11 +223,21 @@ pub struct Pace {
     pub outbound: Arc<Limiter>,
     /// Whether the rates are as low as they are because the run yields to other work.
     pub yields: Arc<AtomicBool>,
+    /// The run has ended: the content on its way passes.
+    lifted: Arc<AtomicBool>,
 }
 
 impl Pace {
+    /// Removes both limits for good, because a stream has failed: otherwise the failure is told only when the content on
+    /// its way, which nobody wants any more, has passed.
+    pub fn lift(&self) {
+        self.lifted.store(true, Ordering::Relaxed);
+        self.set(None);
+    }
+
     /// Sets both rates.
     pub fn set(&self, rate: Option<u64>) {
+        let rate = rate.filter(|_| !self.lifted.load(Ordering::Relaxed));
         self.inbound.set(rate);
         self.outbound.set(rate);
     }
@@ -269,6 +296,12 @@ impl TokenBucket {
         let turn = self.reserved;
         self.reserved += bytes as f64;
         turn
+    }
+
+    /// Lets reserved bytes pass at once.
+    fn skip(&mut self, bytes: u64, now: Duration) {
+        self.advance(now);
+        self.served = (self.served + bytes as f64).min(self.reserved.max(self.served));
     }
 
     /// The time until a turn comes at the current rate.
@@ -380,20 +413,40 @@ mod tests {
     }
 
     #[test]
-    fn turns_come_one_after_the_other_and_count_as_waiting() {
+    fn turns_follow_each_other_and_count_as_waiting() {
         let limiter = Limiter::default();
-        assert!(limiter.turn(5).is_none(), "no limit yet");
+        assert!(limiter.reserve(5).is_none(), "no limit yet");
         limiter.set(Some(1000));
-        assert!(limiter.turn(0).is_none());
-        let (first, second) = (limiter.turn(100_000).unwrap(), limiter.turn(1).unwrap());
-        assert!(first.wait().is_zero() && second.wait() > Duration::from_secs(90));
+        assert!(limiter.reserve(0).is_none());
+        let (first, second) = (limiter.reserve(100_000).unwrap(), limiter.reserve(1).unwrap());
+        assert!(first.wait_start(&|| true) && !first.wait_end(&|| true));
+        assert!(second.time_to_start() > Duration::from_secs(90));
         drop(first);
         assert!(limiter.is_waited_for());
         limiter.set(None);
-        assert!(second.wait().is_zero());
+        assert!(second.wait_end(&|| true));
         drop(second);
         assert!(!limiter.is_waited_for());
         assert_eq!(limiter.taken(), 100_006);
+    }
+
+    #[test]
+    fn nobody_waits_for_bytes_that_did_not_move() {
+        let limiter = Limiter::default();
+        limiter.set(Some(1000));
+        let (failed, next) = (limiter.reserve(100_000).unwrap(), limiter.reserve(1).unwrap());
+        failed.give_back(100_000);
+        assert!(next.time_to_start() < Duration::from_millis(1));
+        assert_eq!(limiter.taken(), 1);
+    }
+
+    #[test]
+    fn a_limit_that_was_lifted_stays_so() {
+        let pace = Pace::default();
+        pace.set(Some(5));
+        pace.lift();
+        pace.set(Some(5));
+        assert_eq!((pace.inbound.rate(), pace.outbound.rate()), (None, None));
     }
 
     #[test]

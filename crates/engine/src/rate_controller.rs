@@ -37,6 +37,8 @@ struct SharedRate {
 
 struct RateState {
     plan: PlannedRate,
+    /// Further limits that get the same rates.
+    others: Vec<Pace>,
     /// The last measurement of each watched machine.
     strains: Vec<Option<(Instant, Strain)>>,
     backoff: Backoff,
@@ -64,10 +66,12 @@ impl SharedRate {
             let planned = (state.plan)();
             let yields = state.cap.is_some_and(|cap| planned.is_none_or(|planned| cap < planned));
             self.pace.yields.store(yields, Ordering::Relaxed);
-            self.pace.set(match (planned, state.cap) {
+            let rate = match (planned, state.cap) {
                 (Some(planned), Some(cap)) => Some(planned.min(cap)),
                 (planned, cap) => planned.or(cap),
-            });
+            };
+            self.pace.set(rate);
+            state.others.iter().for_each(|pace| pace.set(rate));
             state = self.wake.wait_timeout(state, TICK).0;
         }
     }
@@ -93,12 +97,25 @@ impl RateController {
     /// `Io` if its thread cannot be started.
     pub fn start(pace: Pace, plan: PlannedRate) -> Result<Self> {
         pace.set(plan());
-        let state =
-            RateState { plan, strains: Vec::new(), backoff: Backoff::default(), cap: None, ended: false };
+        let state = RateState {
+            plan,
+            others: Vec::new(),
+            strains: Vec::new(),
+            backoff: Backoff::default(),
+            cap: None,
+            ended: false,
+        };
         let shared = Arc::new(SharedRate { pace, state: Mutex::new(state), wake: Condvar::new() });
         let mut controller = Self { shared: Arc::clone(&shared), threads: Vec::new() };
         controller.spawn(move || shared.control())?;
         Ok(controller)
+    }
+
+    /// Sets the rates of `pace`, too, from now on.
+    pub fn add(&self, pace: Pace) {
+        let mut state = self.shared.state.lock();
+        pace.set(self.shared.pace.outbound.rate());
+        state.others.push(pace);
     }
 
     /// Yields to other processes on one more machine.

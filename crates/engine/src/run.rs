@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use haul_core::event::{Action, Content, Done};
 use haul_core::filter::Rules;
-use haul_core::sync::Mutex;
 use haul_core::{
     BackupNames, Changes, Entry, Error, ErrorKind, Limiter, RelPath, Result, Side, Sink, SinkCaps, Source,
     SourceCaps,
@@ -70,8 +69,6 @@ pub(crate) struct Run<'a> {
     pub(crate) timeout: Duration,
     /// The rate limit, if this run keeps it.
     limit: Option<Arc<Limiter>>,
-    /// Held while content passes the limit: one batch after another, so that the first one counts soon.
-    passing: Mutex<()>,
     pub(crate) checksum: bool,
     /// The caller wants the digest of every file.
     pub(crate) digests: bool,
@@ -129,7 +126,6 @@ impl<'a> Run<'a> {
             confirmed: options.confirmed.clone(),
             timeout: options.timeout,
             limit: options.keeps_rate.then(|| Arc::clone(&options.pace.outbound)),
-            passing: Mutex::default(),
             checksum: options.checksum,
             digests: options.digests,
             reads_clones: options.digests || !options.trusts_clones,
@@ -172,10 +168,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Waits until the rate limit allows content of `left` bytes, if this run keeps it.
+    /// Waits until the rate limit allows `bytes` of content, if this run keeps it.
     pub(crate) fn keep_rate(&self, bytes: usize) {
         let Some(limit) = &self.limit else { return };
-        let _passing = limit.rate().map(|_| self.passing.lock());
         // After an interruption, content that was already read passes: the run ends when it is written.
         limit.pass(bytes, &|| self.cancel.is_cancelled());
     }

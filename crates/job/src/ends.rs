@@ -327,14 +327,6 @@ impl Ends {
         Ok(matches!(self.remote(at)?, Some(Remote::Peer(_))))
     }
 
-    /// Whether the connections to this location keep the rate limit, as those with a remote haul and with a store do.
-    ///
-    /// # Errors
-    /// As [`Ends::is_peer`].
-    pub(crate) fn keeps_rate(&mut self, at: &Location) -> Result<bool> {
-        Ok(matches!(at, Location::Object(_)) || self.is_peer(at)?)
-    }
-
     /// The limits of the rate, and the flag that cancels the run.
     pub(crate) fn limits(&self) -> (&Pace, &Arc<AtomicBool>) {
         (&self.config.peer.pace, &self.cancel)

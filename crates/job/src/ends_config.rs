@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use haul_core::{BufferPool, ObjectPlace, Ops};
+use haul_core::{BufferPool, ObjectPlace, Ops, Pace};
 use haul_object::{PutOptions, StoreSettings};
 use haul_remote::PeerConfig;
 
@@ -49,6 +49,25 @@ impl EndsConfig {
     pub fn store(&self, place: &ObjectPlace) -> &StoreSettings {
         let other = usize::from(place.store.settings).checked_sub(1).and_then(|at| self.other_stores.get(at));
         other.unwrap_or(&self.stores)
+    }
+
+    /// Limits the bytes per second of all connections.
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.set_pace_of_stores(&pace);
+        self.peer.pace = pace;
+    }
+
+    /// Gives the requests to stores limits of their own, and returns them. The engine keeps the limit of the run for
+    /// content that it hands over to a store: without that, all content that memory can hold would count as sent.
+    pub(crate) fn pace_of_stores(&mut self) -> Pace {
+        let pace = Pace::default();
+        self.set_pace_of_stores(&pace);
+        pace
+    }
+
+    fn set_pace_of_stores(&mut self, pace: &Pace) {
+        self.stores.pace = pace.clone();
+        self.other_stores.iter_mut().for_each(|store| store.pace = pace.clone());
     }
 
     /// Limits the file-system operations of each side to `iops` per second; `None`: no limit.

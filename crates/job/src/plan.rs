@@ -304,9 +304,9 @@ impl<'a> Planner<'a> {
         Ok((source, root.kind))
     }
 
-    /// Connects to the host of the destination. Returns whether the engine has to keep the rate limit: some connections
-    /// keep it themselves, and those with a remote haul also count the bytes between two remote hauls. During the login,
-    /// a thread hashes the files that the scan `ahead` finds.
+    /// Connects to the host of the destination. Returns whether the engine has to keep the rate limit: the connections
+    /// with a remote haul keep it themselves, and also count the bytes between two remote hauls. During the login, a
+    /// thread hashes the files that the scan `ahead` finds.
     fn meet_destination(
         &mut self,
         at: &Location,
@@ -325,10 +325,10 @@ impl<'a> Planner<'a> {
                 .name("haul-ahead".to_owned())
                 .spawn(move || source.prehash(&scan, &connected));
         }
-        let is_kept =
-            self.ends.keeps_rate(at).and_then(|kept| Ok(kept | self.ends.keeps_rate(self.destination)?));
+        let has_peer =
+            self.ends.is_peer(at).and_then(|peer| Ok(peer || self.ends.is_peer(self.destination)?));
         connected.store(true, Ordering::Relaxed);
-        Ok(!is_kept?)
+        Ok(!has_peer?)
     }
 }
 

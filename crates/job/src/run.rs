@@ -140,9 +140,9 @@ impl CopyJob {
         for ops in [&config.ops.source, &config.ops.destination] {
             ops.until(cancel.flag());
         }
-        // The connections with remote hauls keep this limit, or else the engine; the rate controller adapts it.
         let pace = config.peer.pace.clone();
         let controller = RateController::start(pace.clone(), rate)?;
+        controller.add(config.pace_of_stores());
         with_handle(controller.handle());
         let delta = DeltaPlan::of(&self.request.sink, self.is_local());
         let Self { request, index, mounted } = self;

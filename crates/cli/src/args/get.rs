@@ -55,7 +55,7 @@ pub(crate) struct GetArgs {
     /// Unpack into a DIR that is not empty: files of the same names are replaced, and all others stay
     #[arg(long, requires = "unpack", help_heading = "Members")]
     pub(crate) merge: bool,
-    /// Limit the bandwidth to RATE bytes per second, optionally by a schedule, as `haul copy`
+    /// Limit the bandwidth to RATE, optionally by a schedule, as in `haul copy` (10M: 10 MiB per second)
     #[arg(long, value_name = "RATE", help_heading = "Limits")]
     pub(crate) bwlimit: Option<Timetable>,
     #[command(flatten)]

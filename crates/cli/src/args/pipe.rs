@@ -39,7 +39,7 @@ pub(crate) struct PipeArgs {
     /// Pass on an empty stream; otherwise it is an error
     #[arg(long)]
     pub(crate) allow_empty: bool,
-    /// Limit the bandwidth to RATE bytes per second, optionally by a schedule, as `haul copy`
+    /// Limit the bandwidth to RATE, optionally by a schedule, as in `haul copy` (10M: 10 MiB per second)
     #[arg(long, value_name = "RATE", help_heading = "Limits")]
     pub(crate) bwlimit: Option<Timetable>,
     #[command(flatten)]

@@ -50,13 +50,16 @@ pub(crate) struct PutArgs {
     #[arg(long, help_heading = "Writing")]
     pub(crate) no_clobber: bool,
     /// Resume an interrupted put of the same stream: skip the parts that are already stored
+    ///
+    /// Without it, a put that is interrupted removes the parts that it has stored; with it, they stay for the next run.
+    /// A put that was killed, or whose store or host could not be reached any more, leaves them in any case.
     #[arg(long, help_heading = "Writing")]
     pub(crate) resume: bool,
     /// Maximum number of parts per object [default: 10000, Azure 50000]
     #[arg(long, value_name = "N",
           value_parser = |text: &str| number::<u32>(text, "parts", 1, 1_000_000), help_heading = "Object stores")]
     pub(crate) max_parts: Option<u32>,
-    /// Limit the bandwidth to RATE bytes per second, optionally by a schedule, as `haul copy`
+    /// Limit the bandwidth to RATE, optionally by a schedule, as in `haul copy` (10M: 10 MiB per second)
     #[arg(long, value_name = "RATE", help_heading = "Limits")]
     pub(crate) bwlimit: Option<Timetable>,
     #[command(flatten)]

@@ -14,7 +14,7 @@ use haul_object::{Client, Object};
 use haul_streams::get::{ContentOutput, GetSettings, GetStatus, Got, get};
 use haul_streams::{PipeDirectory, index_file, sidecar};
 
-use super::get_output::{get_settings, limit};
+use super::get_output::{bottleneck, get_settings};
 use super::output::stream_settings;
 use super::start::{paced, start_run};
 use super::stream::{StreamProgress, open, report_object, watched};
@@ -92,7 +92,7 @@ pub(super) fn run(args: &GetArgs, directory: &Path) -> Result<Exit> {
     let start = Start::new(SummaryCommand::Get, place.to_string(), Some(directory.display().to_string()));
     let (console, cancel) =
         start_run(stream_settings(&args.output, &args.manifest, ManifestNames::Last), &start)?;
-    let (pace, _rates) = paced(args.bwlimit.as_ref())?;
+    let (pace, _rates) = paced(args.bwlimit.as_ref(), &cancel)?;
     let stores = store_settings_of(&args.reach, &place, &pace);
     let open_one = || open(&place, Side::Source, &stores, cancel.flag(), Some(&console));
     let client = open_one()?;
@@ -154,7 +154,7 @@ fn progress(streams: &[FifoStream]) -> StreamProgress {
         totals.sent_bytes += status.written.load(Ordering::Relaxed);
     }
     let waits = streams.iter().all(|stream| stream.status.waits.load(Ordering::Relaxed));
-    let limit = streams.first().map_or(Limit::Source, |stream| limit(&stream.status.pace, waits));
+    let limit = streams.first().map_or(Limit::Source, |stream| bottleneck(&stream.status.pace, waits));
     StreamProgress { totals, ended: true, limit }
 }
 

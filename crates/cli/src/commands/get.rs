@@ -44,7 +44,7 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
         }),
     );
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
-    let (pace, _rates) = paced(args.bwlimit.as_ref())?;
+    let (pace, _rates) = paced(args.bwlimit.as_ref(), &cancel)?;
     let stores = store_settings_of(&args.reach, &place, &pace);
     let client = Arc::new(open(&place, Side::Source, &stores, cancel.flag(), Some(&console))?);
     let status = Arc::new(GetStatus::new(pace));

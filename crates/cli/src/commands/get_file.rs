@@ -35,8 +35,8 @@ pub(super) fn run(args: &GetArgs, at: &Location) -> Result<Exit> {
     let link = LinkSettings::resolve(&args.reach.link(), given)?;
     let mut config = link.compressed(&args.compress, given).config;
     config.pool = BufferPool::new(memory);
-    let (pace, _rates) = paced(args.bwlimit.as_ref())?;
-    config.peer.pace = pace.clone();
+    let (pace, _rates) = paced(args.bwlimit.as_ref(), &cancel)?;
+    config.set_pace(pace.clone());
     let mut ends = ends_of_run(config, &console, &cancel);
     let status = Arc::new(GetStatus::new(pace));
     let fetched = fetch(args, at, &mut ends, &status, (&console, &cancel));

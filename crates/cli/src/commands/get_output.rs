@@ -36,16 +36,18 @@ pub(super) fn progress(len: u64, status: &GetStatus) -> StreamProgress {
         ..Totals::default()
     };
     let waits = status.waits.load(Ordering::Relaxed);
-    let limit = limit(&status.pace, waits);
+    let limit = bottleneck(&status.pace, waits);
     StreamProgress { totals, ended: true, limit }
 }
 
 /// The bottleneck of a stream that `waits` for its source, or else for its destination.
-pub(super) fn limit(pace: &Pace, waits: bool) -> Limit {
-    match waits {
-        _ if pace.is_waited_for() => Limit::Rate,
-        true => Limit::Source,
-        false => Limit::Destination,
+pub(super) fn bottleneck(pace: &Pace, waits: bool) -> Limit {
+    if pace.is_waited_for() {
+        Limit::Rate
+    } else if waits {
+        Limit::Source
+    } else {
+        Limit::Destination
     }
 }
 

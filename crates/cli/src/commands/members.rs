@@ -58,16 +58,13 @@ pub(super) enum FoundStream {
 }
 
 impl Opening {
-    /// With these limits of the rate.
-    ///
     /// # Errors
     /// [`ErrorKind::Usage`] if an option is of no use.
-    pub(super) fn new(at: &Location, reach: &ReachArgs, decode: &DecodeArgs, pace: &Pace) -> Result<Self> {
+    pub(super) fn new(at: &Location, reach: &ReachArgs, decode: &DecodeArgs) -> Result<Self> {
         let content = content_memory(&reach.memory, 1, 0)?;
         let mut config = LinkSettings::resolve(&reach.link(), &reach.given)?.config;
         // Half of the memory or more is for members on their way, up to a quarter for blocks of the stream.
         config.pool = BufferPool::new(content / 4);
-        config.peer.pace = pace.clone();
         let settings = GetSettings {
             memory: content,
             raw: false,
@@ -75,13 +72,13 @@ impl Opening {
             encrypted_only: decode.encrypted_only(),
         };
         let stores = match at {
-            Location::Object(place) => store_settings_of(reach, place, pace),
+            Location::Object(place) => store_settings_of(reach, place, &Pace::default()),
             _ => StoreSettings::default(),
         };
         Ok(Self {
             config,
             settings: Arc::new(settings),
-            status: Arc::new(GetStatus::new(pace.clone())),
+            status: Arc::default(),
             cancel: Cancel::default(),
             note: Arc::new(print_line),
             stores,
@@ -89,6 +86,13 @@ impl Opening {
             anew: false,
             is_whole: false,
         })
+    }
+
+    /// Limits the rate.
+    pub(super) fn limit(&mut self, pace: Pace) {
+        self.stores.pace = pace.clone();
+        self.config.set_pace(pace.clone());
+        self.status = Arc::new(GetStatus::new(pace));
     }
 
     /// Finds the stream, and the index of chunks.
@@ -201,7 +205,7 @@ pub(super) fn written_at(chunks: &FoundChunks) -> Timestamp {
 pub(super) fn index(args: &IndexStreamArgs) -> Result<Exit> {
     let at = parse_location(&args.source, &args.reach.given)?;
     let decode = DecodeArgs { raw: false, identity: Vec::new(), allow_plain: false };
-    let mut opening = Opening::new(&at, &args.reach, &decode, &Pace::default())?;
+    let mut opening = Opening::new(&at, &args.reach, &decode)?;
     opening.anew = true;
     let OpenStream { stream, mut ends, client, key } = opening.open(&at)?;
     let Some(bytes) = stream.made else {
@@ -234,7 +238,7 @@ pub(super) fn list(args: &LsArgs) -> Result<Exit> {
     let decode = DecodeArgs { raw: false, identity: args.identity.clone(), allow_plain: true };
     super::start::each(&args.places, |place| {
         let at = parse_location(place, &args.given)?;
-        let opened = Opening::new(&at, &reach, &decode, &Pace::default())?.open(&at)?;
+        let opened = Opening::new(&at, &reach, &decode)?.open(&at)?;
         let lines = OutputLines::stdout();
         for member in &opened.stream.index.members {
             lines.write(&member_line(member.len, member.head.path.as_bytes(), args.json));

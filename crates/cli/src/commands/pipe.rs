@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use haul_core::{BufferPool, Error, ErrorKind, Limit, Report, Result, Totals};
+use haul_core::{BufferPool, Error, ErrorKind, Report, Result, Totals};
 use haul_engine::Cancel;
 use haul_job::{Ends, Observer, PipeProgram, run_programs};
 use haul_streams::pipe::{Listeners, PipeSettings, PipeStatus, Piped, pipe};
 
+use super::get_output::bottleneck;
 use super::output::settings;
 use super::start::{ends_of_run, paced, start_run};
 use super::stream::{StreamProgress, report_copied, watched};
@@ -32,12 +33,12 @@ pub(super) fn run(args: &PipeArgs) -> Result<Exit> {
         LinkSettings::resolve(&args.link, &args.given)?.compressed(&args.compress, &args.given).config;
     let buffers = BufferPool::new(config.peer.max_memory).count();
     let settings_of_pipe = PipeSettings::within(buffers, from.host.is_some(), args.allow_empty);
-    let (pace, _rates) = paced(args.bwlimit.as_ref())?;
-    config.peer.pace = pace;
     let start = Start::new(SummaryCommand::Pipe, shown(&from), Some(shown(&into)));
     let (console, cancel) = start_run(settings(&args.output), &start)?;
+    let (pace, _rates) = paced(args.bwlimit.as_ref(), &cancel)?;
+    config.set_pace(pace.clone());
     let mut ends = ends_of_run(config, &console, &cancel);
-    let status = Arc::new(PipeStatus::default());
+    let status = Arc::new(PipeStatus::new(pace.clone()));
     let piped = piped(args, &mut ends, (&from, &into), settings_of_pipe, &status, (&console, &cancel));
     drop(ends);
     let mut report = Report { totals: progress(&status).totals, ..Report::default() };
@@ -102,7 +103,6 @@ fn advised(error: Error) -> Error {
 fn progress(status: &PipeStatus) -> StreamProgress {
     let (read, sent) = (status.read.load(Ordering::Relaxed), status.sent.load(Ordering::Relaxed));
     let totals = Totals { found: 1, found_bytes: read, sent_bytes: sent, ..Totals::default() };
-    let limit =
-        if read.saturating_sub(sent) < 2 * haul_core::SLICE_LEN { Limit::Source } else { Limit::Destination };
+    let limit = bottleneck(&status.pace, read.saturating_sub(sent) < 2 * haul_core::SLICE_LEN);
     StreamProgress { totals, ended: status.ended.load(Ordering::Relaxed), limit }
 }

@@ -21,7 +21,7 @@ use haul_streams::put::{
 };
 
 use super::estimate;
-use super::get_output::limit;
+use super::get_output::bottleneck;
 use super::output::stream_settings;
 use super::start::paced;
 use super::stream::{StreamProgress, report_copied, stdin, stored_as, watched};
@@ -60,7 +60,7 @@ pub(super) fn run(args: &PutArgs) -> Result<Exit> {
     let memory = content_memory(&args.reach.memory, count as u64, encode.least())?;
     let (command, name) = command(&args.command)?;
     let cancel = Cancel::default();
-    let (pace, _rates) = paced(args.bwlimit.as_ref())?;
+    let (pace, _rates) = paced(args.bwlimit.as_ref(), &cancel)?;
     let opener = Opener::new(args, &places, (&cancel, &pace), memory, count as u64);
     let clients = opener.clients(&options, None)?;
     // All destinations get the same parts.
@@ -157,11 +157,14 @@ fn upload(
 
 /// The progress of all streams.
 fn progress(statuses: &[Arc<PutStatus>], targets: u64) -> StreamProgress {
-    let totals = totals(statuses, targets);
+    let mut totals = totals(statuses, targets);
+    // A part takes long at a low rate, so bytes on their way count.
+    let moved = statuses.first().map_or(0, |status| status.pace.outbound.taken());
+    totals.sent_bytes = totals.sent_bytes.max(moved.min(totals.found_bytes - totals.resumed_bytes));
     let in_hand = totals.found_bytes.saturating_sub(totals.sent_bytes + totals.resumed_bytes);
     let ended = statuses.iter().all(|status| status.ended.load(Ordering::Relaxed));
     let waits = !ended && in_hand < IN_HAND * totals.found;
-    let limit = statuses.first().map_or(Limit::Source, |status| limit(&status.pace, waits));
+    let limit = statuses.first().map_or(Limit::Source, |status| bottleneck(&status.pace, waits));
     StreamProgress { totals, ended, limit }
 }
 

@@ -36,14 +36,15 @@ pub(super) fn run(args: &RmArgs) -> Result<Exit> {
     let places = objects.iter().map(|text| parse(text)).collect::<Result<Vec<_>>>()?;
     let shares = shares.iter().map(|text| parse_location(text, given)).collect::<Result<Vec<_>>>()?;
     let is_all = |key: &str| key.bytes().all(|byte| matches!(byte, b'*' | b'/'));
-    if let Some(all) = places.iter().find(|place| args.recursive && is_all(&place.key)) {
+    let selection = ObjectSelection::new(&args.select)?;
+    let takes_all = args.recursive && selection.takes_all();
+    if let Some(all) = places.iter().find(|place| takes_all && is_all(&place.key)) {
         let error = usage("remove", "this would empty the bucket").on(all.to_string());
         let bucket = format!("{}://{}", all.kind.scheme(), all.bucket);
         return Err(error.with_hint(format!(
             "give a prefix; `haul rb --force {bucket}` removes all objects and the bucket itself"
         )));
     }
-    let selection = ObjectSelection::new(&args.select)?;
     if !args.recursive && !selection.takes_all() {
         let error = usage("select objects", "sizes and ages select the objects below a prefix");
         return Err(error.with_hint("add -r, and -n to list the objects first"));
@@ -115,7 +116,7 @@ fn remove_tree(
     args: &RmArgs,
     lines: &OutputLines,
 ) -> Result<usize> {
-    if key.ends_with('/') {
+    if key.is_empty() || key.ends_with('/') {
         let removed = remove_below(client, key, selection, args, lines)?;
         return removed.ok_or_else(|| nothing(client, key, "no object is below it"));
     }

@@ -28,14 +28,17 @@ pub(super) fn ends_of_run(config: EndsConfig, console: &Arc<Console>, cancel: &C
     Ends::new(config, Arc::new(move |text| noted.note(text)), cancel.flag())
 }
 
-/// The limits of a rate that follows `plan`, and the thread that sets them until it is dropped.
+/// The limits of a rate that follows `plan` until the run is cancelled, and the thread that sets them until it is
+/// dropped. An interrupted stream cannot keep its limit: it ends when the content on its way has passed.
 ///
 /// # Errors
 /// `Io` if the thread cannot be started.
-pub(super) fn paced(plan: Option<&Timetable>) -> Result<(Pace, Option<RateController>)> {
+pub(super) fn paced(plan: Option<&Timetable>, cancel: &Cancel) -> Result<(Pace, Option<RateController>)> {
     let pace = Pace::default();
     let Some(plan) = plan.cloned() else { return Ok((pace, None)) };
-    let controller = RateController::start(pace.clone(), Box::new(move || plan.rate_now()))?;
+    let cancel = cancel.clone();
+    let rate = move || plan.rate_now().filter(|_| !cancel.is_cancelled());
+    let controller = RateController::start(pace.clone(), Box::new(rate))?;
     Ok((pace, Some(controller)))
 }
 

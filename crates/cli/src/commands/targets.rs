@@ -116,7 +116,7 @@ impl<'a> Opener<'a> {
         let args = self.args;
         let mut config = LinkSettings::resolve(&args.reach.link(), &args.reach.given)?.config;
         config.pool = BufferPool::new(self.memory);
-        config.peer.pace = self.pace.clone();
+        config.set_pace(self.pace.clone());
         config.peer.compress = args.encode.compress.unwrap_or(Compress::Auto);
         Ok(Some(ends_of_run(config, console, self.cancel)))
     }

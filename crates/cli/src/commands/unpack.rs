@@ -37,12 +37,13 @@ pub(super) fn run(args: &GetArgs) -> Result<Exit> {
     let begun = Instant::now();
     let at = parse_location(&args.source, &args.reach.given)?;
     check_get(args, &at)?;
-    let (pace, _rates) = paced(args.bwlimit.as_ref())?;
-    let mut opening = Opening::new(&at, &args.reach, &args.decode, &pace)?;
+    let mut opening = Opening::new(&at, &args.reach, &args.decode)?;
     let written = args.unpack.as_deref().or(args.file());
     let start =
         Start::new(SummaryCommand::Get, at.to_string(), written.map(|path| path.display().to_string()));
     let (console, cancel) = start_run(stream_settings(&args.output, &args.manifest, names(args)), &start)?;
+    let (pace, _rates) = paced(args.bwlimit.as_ref(), &cancel)?;
+    opening.limit(pace);
     let (noted, status) = (Arc::clone(&console), Arc::clone(&opening.status));
     opening.note = Arc::new(move |text| noted.note(text));
     opening.cancel = cancel.clone();

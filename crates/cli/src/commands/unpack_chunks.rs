@@ -8,7 +8,7 @@ use haul_job::Observer;
 use haul_streams::get::GetStatus;
 use haul_streams::unpack::{FoundChunks, PassingStatus};
 
-use super::get_output::limit;
+use super::get_output::bottleneck;
 use super::members::{Opening, written_at};
 use super::start::ends_of_run;
 use super::stream::{StreamProgress, watched};
@@ -66,6 +66,6 @@ fn progress(len: u64, status: &PassingStatus) -> StreamProgress {
     let passed = status.unpacked.written.load(Ordering::Relaxed);
     let totals = Totals { found: 1, found_bytes: len, sent_bytes: passed, ..Totals::default() };
     let waits = status.fetched.waits.load(Ordering::Relaxed);
-    let limit = limit(&status.fetched.pace, waits);
+    let limit = bottleneck(&status.fetched.pace, waits);
     StreamProgress { totals, ended: true, limit }
 }

@@ -38,11 +38,14 @@ impl Mark {
         let failed = |error: &std::io::Error| {
             Error::io(Side::Destination, "make", error).on(dir.as_os_str().as_bytes())
         };
+        let is_new = !dir.exists();
         fs::create_dir_all(dir).map_err(|error| failed(&error))?;
         let path = dir.join(std::ffi::OsStr::from_bytes(RESERVED));
         let wanted = format!("{state}\n");
         match fs::read(&path) {
             Ok(found) if found == wanted.as_bytes() => return Ok(Self { path, state: wanted }),
+            // That of a run that ended before it could write it, and so has unpacked nothing.
+            Ok(found) if found.is_empty() => fs::remove_file(&path).map_err(|error| failed(&error))?,
             Ok(_) if !merge => {
                 let error = usage(
                     "unpack",
@@ -69,7 +72,13 @@ impl Mark {
             mark.sync_all()?;
             File::open(dir)?.sync_all()
         });
-        written.map_err(|error| failed(&error))?;
+        written.map_err(|error| {
+            let _ = fs::remove_file(&path);
+            if is_new {
+                let _ = fs::remove_dir(dir);
+            }
+            Error::io(Side::Destination, "write", &error).on(path.as_os_str().as_bytes())
+        })?;
         Ok(Self { path, state: wanted })
     }
 
@@ -85,5 +94,22 @@ impl Mark {
             Error::io(Side::Destination, "remove", error).on(self.path.as_os_str().as_bytes())
         };
         fs::remove_file(&self.path).map_err(|error| failed(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_mark_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let (state, at) = (Digest::of(b"state"), dir.path());
+        let mark = at.join(std::ffi::OsStr::from_bytes(RESERVED));
+        File::create(&mark).unwrap();
+        assert!(Mark::set(at, &state, false).unwrap().remove().is_ok());
+        fs::write(&mark, "another").unwrap();
+        assert!(Mark::set(at, &state, false).is_err());
+        assert!(!mark.with_file_name("new").exists());
     }
 }

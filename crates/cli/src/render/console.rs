@@ -21,7 +21,7 @@ use super::log::Log;
 use super::people::{People, difference_line};
 use super::plain::Ticker;
 use super::plan::Planned;
-use super::print::say;
+use super::print::{print_line, say};
 use super::probe::{Diagnosis, Measurement};
 use super::summary::Summary;
 use super::tty::Bottom;
@@ -97,6 +97,9 @@ pub(crate) struct Console {
     in_flight: Mutex<Option<Vec<u8>>>,
 }
 
+/// The last line of a run that did not end in time after a signal, or got a second one.
+const ABANDONED: &str = "interrupted, before the content on its way had arrived";
+
 impl Console {
     /// Starts to show a run.
     ///
@@ -169,9 +172,13 @@ impl Console {
         self.view.diagnosis(diagnosis);
     }
 
-    /// Removes the progress before the program ends at once.
+    /// Removes the progress, and tells the end, before the program ends at once.
     pub(crate) fn abandon(&self) {
         self.view.abandon();
+        if let Some(log) = &self.log {
+            let _ = log.end(ABANDONED, Exit::Interrupted as u8);
+        }
+        print_line(ABANDONED);
     }
 
     /// Shows the summary, and returns the exit code.

@@ -359,7 +359,7 @@ impl Summary {
     fn notes(&self, lines: &mut Vec<String>) {
         let verifies = self.command == SummaryCommand::Verify;
         let notes = self.report.notes.iter().filter(|note| !self.is_of_refused_dirs(note));
-        lines.extend(notes.filter_map(|note| metadata_note(note, verifies)));
+        lines.extend(notes.filter_map(|note| metadata_note(note, verifies, !self.is_unpacked)));
         for note in &self.report.left_out {
             let what = format!("{} skipped on {}", note.what, entries(note.count));
             lines.push(format!("{what}: {} (first: `{}`)", note.cause, note.example));

@@ -45,8 +45,9 @@ pub(super) fn option_warning(note: &MetaNote) -> Option<String> {
     })
 }
 
-/// Metadata that could not be set, or not be compared, on some entries. `None` if the note is about an option.
-pub(super) fn metadata_note(note: &MetaNote, verifies: bool) -> Option<String> {
+/// Metadata that could not be set, or not be compared, on some entries. `None` if the note is about an option. Only a
+/// copy `has_options` for owners.
+pub(super) fn metadata_note(note: &MetaNote, verifies: bool, has_options: bool) -> Option<String> {
     let MetaNote { what, cause, example, count } = note;
     let on = entries(*count);
     let what = match what.as_str() {
@@ -55,8 +56,11 @@ pub(super) fn metadata_note(note: &MetaNote, verifies: bool) -> Option<String> {
         what => format!("{what} could not be set on {on}"),
     };
     let is_refused = note.what == "owner" && cause == "Operation not permitted";
-    let advice = "; only root may set any owner or group: --no-owner --no-group leaves them out";
-    let advice = if is_refused && !verifies { advice } else { "" };
+    let advice = match (is_refused && !verifies, has_options) {
+        (false, _) => "",
+        (true, false) => "; only root may set any owner or group",
+        (true, true) => "; only root may set any owner or group: --no-owner --no-group leaves them out",
+    };
     Some(format!("{what}: {cause} (first: `{example}`){advice}"))
 }
 

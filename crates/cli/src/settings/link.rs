@@ -80,7 +80,6 @@ impl LinkSettings {
         let typed = typed.into_iter().filter(|(_, typed)| *typed).map(|(name, _)| name);
         let remote_only = typed.chain(typed_for_shares(&args.host.share, given)).collect();
         let max_memory = address_space::content(args.max_memory);
-        let pace = Pace::default();
         let peer = PeerConfig {
             transport: args.connections.transport.into(),
             ports: args.connections.ports,
@@ -91,7 +90,7 @@ impl LinkSettings {
             streams: args.connections.streams.unwrap_or(0),
             max_memory,
             iops: None,
-            pace: pace.clone(),
+            pace: Pace::default(),
             compress: Compress::Auto,
             hints: haul_job::hosts_dir().ok(),
             defer: false,
@@ -104,7 +103,7 @@ impl LinkSettings {
             pool: BufferPool::new(max_memory),
             ops: SideOps::default(),
             hosts: given.get().hosts.iter().map(host_config).collect::<Result<_>>()?,
-            stores: StoreSettings { family, timeout: STORE_TIMEOUT, pace, ..StoreSettings::default() },
+            stores: StoreSettings { family, timeout: STORE_TIMEOUT, ..StoreSettings::default() },
             other_stores: Vec::new(),
             stored: PutOptions::default(),
             shares: share_settings(&args.host.share),
@@ -137,9 +136,9 @@ impl LinkSettings {
 
     /// Adds the options of object stores.
     pub(crate) fn with_stores(mut self, args: &StoreEndArgs, given: &GivenArgs) -> Self {
-        let PeerConfig { streams, ssh, pace, .. } = &self.config.peer;
-        let (family, streams, pace) = (ssh.family, *streams, pace.clone());
-        self.config.stores = StoreSettings { family, streams, pace, ..store_end_settings(args) };
+        let PeerConfig { streams, ssh, .. } = &self.config.peer;
+        self.config.stores =
+            StoreSettings { family: ssh.family, streams: *streams, ..store_end_settings(args) };
         self.config.other_stores = other_store_settings(&self.config.stores, given);
         self
     }

@@ -13,7 +13,8 @@ use haul_testkit::{
     ByteDirection, CommandRun, FaultPlan, FileSystem, LinkFault, Need, TestMount, Which, content,
 };
 
-use crate::limits::assert_rate;
+use rustix::process::Signal;
+
 use crate::scene::{REMOTE, Scene, summary};
 use crate::{TestCase, cases};
 
@@ -22,6 +23,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_stream_of_any_length_comes_back,
         a_producer_that_fails_makes_and_replaces_nothing,
         a_killed_put_goes_on_from_the_staged_file,
+        an_interrupt_keeps_the_slices_of_a_resumed_put,
         a_resumed_put_of_another_stream_is_that_stream,
         a_killed_remote_end_is_started_again,
         a_cut_connection_heals,
@@ -32,7 +34,6 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_file_that_changes_is_an_error,
         the_mode_is_that_of_a_redirection,
         several_destinations_get_one_stream,
-        a_rate_limit_is_kept_in_both_directions,
         requests_that_cannot_be_meant_are_refused_in_one_line,
     ];
     all.extend(cases![Need::Program("b3sum"); the_digest_is_that_of_b3sum]);
@@ -42,23 +43,23 @@ pub(crate) fn cases() -> Vec<TestCase> {
 
 /// Where the file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StreamPlace {
+pub(crate) enum StreamPlace {
     Local,
     Host,
     Sftp,
 }
 
-const EVERYWHERE: [StreamPlace; 3] = [StreamPlace::Local, StreamPlace::Host, StreamPlace::Sftp];
+pub(crate) const EVERYWHERE: [StreamPlace; 3] = [StreamPlace::Local, StreamPlace::Host, StreamPlace::Sftp];
 
 impl StreamPlace {
-    fn haul(self, scene: &Scene, word: &str) -> CommandRun {
+    pub(crate) fn haul(self, scene: &Scene, word: &str) -> CommandRun {
         match self {
             Self::Local => scene.haul(word),
             Self::Host | Self::Sftp => scene.haul_fault(word, &plan(scene)),
         }
     }
 
-    fn of(self, path: &Path) -> OsString {
+    pub(crate) fn of(self, path: &Path) -> OsString {
         match self {
             Self::Local => path.as_os_str().to_owned(),
             Self::Host => joined(&[REMOTE.as_bytes(), b":", path.as_os_str().as_bytes()]),
@@ -68,18 +69,18 @@ impl StreamPlace {
 }
 
 /// A remote shell without faults: no test here depends on how the login is done.
-fn plan(scene: &Scene) -> FaultPlan {
+pub(crate) fn plan(scene: &Scene) -> FaultPlan {
     FaultPlan::new(scene.join("plan"))
 }
 
 /// A file with pseudo-random content.
-fn file(scene: &Scene, name: &str, len: u64) -> Vec<u8> {
+pub(crate) fn file(scene: &Scene, name: &str, len: u64) -> Vec<u8> {
     content::write_file(&scene.join(name), len, len);
     fs::read(scene.join(name)).unwrap()
 }
 
 /// The names in the directory, those of staged files included.
-fn names(dir: &Path) -> Vec<String> {
+pub(crate) fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -107,22 +108,6 @@ fn a_stream_of_any_length_comes_back() {
         assert!(refused.expect_code(1).err().contains("--allow-empty"));
         assert_eq!(names(&dir), ["copy"]);
         scene.assert_all_gone();
-    }
-}
-
-fn a_rate_limit_is_kept_in_both_directions() {
-    const RATE: u64 = 8 << 20;
-    for at in EVERYWHERE {
-        let scene = Scene::new();
-        let bytes = file(&scene, "src", 5 * RATE);
-        let to = at.of(&scene.join("copy"));
-        let limited = |word| at.haul(&scene, word).args(["--json", "--bwlimit", "8M"]);
-        let put =
-            limited("put").arg(&to).args(["--", "cat"]).arg(scene.join("src")).finish().expect_success();
-        assert_rate(&format!("put {at:?}"), &summary(&put), RATE);
-        let get = limited("get").arg(&to).arg(scene.join("back")).finish().expect_success();
-        assert_rate(&format!("get {at:?}"), &summary(&get), RATE);
-        assert!(fs::read(scene.join("back")).unwrap() == bytes, "{at:?}");
     }
 }
 
@@ -198,6 +183,26 @@ fn a_killed_put_goes_on_from_the_staged_file() {
         assert!(summary(&run).of("resumed_bytes") >= 40 << 20, "{at:?}: {run}");
         assert!(summary(&run).of("sent_bytes") <= 60_000_000, "{at:?}: {run}");
         assert!(fs::read(&to).unwrap() == bytes, "{at:?}");
+        assert_eq!(names(&scene.join("dst")), ["copy"], "{at:?}");
+    }
+}
+
+fn an_interrupt_keeps_the_slices_of_a_resumed_put() {
+    for at in EVERYWHERE {
+        let scene = Scene::new();
+        let bytes = file(&scene, "src", 60_000_000);
+        fs::create_dir(scene.join("dst")).unwrap();
+        let to = at.of(&scene.join("dst/copy"));
+        let put = || at.haul(&scene, "put").args(["--json", "--resume"]).arg(&to).arg("--");
+        let mut run = put().arg(halting(&scene.join("src"), 40 << 20)).start();
+        let is_part = |name: &String| name.starts_with(".haul-") && name.ends_with(".journal");
+        run.wait_until("some of it is stored", || names(&scene.join("dst")).iter().any(is_part));
+        run.signal(Signal::INT);
+        let run = run.finish().expect_code(130);
+        assert!(run.said().contains("with --resume goes on from them"), "{at:?}: {run}");
+        let run = put().arg("cat").arg(scene.join("src")).finish().expect_success();
+        assert!(summary(&run).of("resumed_bytes") > 0, "{at:?}: {run}");
+        assert!(fs::read(scene.join("dst/copy")).unwrap() == bytes, "{at:?}");
         assert_eq!(names(&scene.join("dst")), ["copy"], "{at:?}");
     }
 }

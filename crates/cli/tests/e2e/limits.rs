@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use haul_testkit::process::{kill, wait_until};
 use haul_testkit::tree::allocated;
-use haul_testkit::{CommandRun, Need, TestTree, assert_no_half_files, assert_same_tree};
+use haul_testkit::{CommandRun, TestTree, assert_no_half_files, assert_same_tree};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::scene::{RunCounts, Scene, Way, events, slash, summary};
-use crate::store::TestBucket;
+use crate::scene::{RunCounts, Scene, Way, events, summary};
 use crate::{TestCase, cases};
 
 pub(crate) fn cases() -> Vec<TestCase> {
-    let mut all = cases![
+    cases![
         a_rate_is_kept_over_links_and_on_this_machine,
         a_limit_is_named_from_the_start_and_tells_the_time_left,
         the_time_left_includes_entries_that_the_scan_has_not_found,
@@ -25,9 +24,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_killed_run_is_listed_as_interrupted,
         records_that_cannot_be_kept_fail_nothing,
         a_nice_run_has_the_lowest_priority_at_both_ends,
-    ];
-    all.extend(cases![Need::Program("weed"); a_rate_is_kept_to_and_from_a_store]);
-    all
+    ]
 }
 
 const MIB: u64 = 1 << 20;
@@ -60,23 +57,6 @@ fn a_rate_is_kept_over_links_and_on_this_machine() {
         assert_same_tree(source.path(), &copy);
         scene.assert_all_gone();
     }
-}
-
-fn a_rate_is_kept_to_and_from_a_store() {
-    let bucket = TestBucket::new();
-    let source = TestTree::mixed(bucket.scene.join("src"), 78, &[20 * MIB], 500);
-    source.many("many", 300, 60_000..90_000);
-    let (there, back) = (bucket.at("t/"), bucket.scene.join("back"));
-    let limited = || bucket.haul("copy").args(["--json", "--bwlimit", "8M"]);
-    let push = limited().arg(slash(source.path())).arg(&there).finish().expect_success();
-    assert_rate("to a store", &summary(&push), 8 * MIB);
-    let pull = limited().arg(&there).arg(&back).finish().expect_success();
-    assert_rate("from a store", &summary(&pull), 8 * MIB);
-    for run in [&push, &pull] {
-        assert!(events(run).iter().any(|line| line["limit"] == "rate"), "it says what holds it back: {run}");
-        assert_eq!(summary(run).of("resent"), 0, "{run}");
-    }
-    assert_same_tree(source.path(), &back);
 }
 
 fn a_limit_is_named_from_the_start_and_tells_the_time_left() {

@@ -120,6 +120,7 @@ mod stat;
 mod store;
 mod stores;
 mod storms;
+mod stream_limits;
 mod streams;
 mod sync;
 mod threads;
@@ -280,6 +281,7 @@ fn main() -> ExitCode {
         packages::cases(),
         output::cases(),
         probe::cases(),
+        stream_limits::cases(),
         streams::cases(),
         stores::cases(),
         objtrees::cases(),

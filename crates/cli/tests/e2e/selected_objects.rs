@@ -73,6 +73,13 @@ fn only_entries_of_the_age_are_removed() {
     assert_eq!(bucket.names(), ["t/new", "t/old"]);
     let _ = rm(&["--min-age", &old]).expect_success();
     assert_eq!(bucket.names(), ["t/new"]);
+    // Of a whole bucket, too; without a selection that would empty it.
+    let whole = |words: &[&str]| bucket.haul("rm").arg("-r").args(words).arg(bucket.at("")).finish();
+    let _ = whole(&["--min-age", "1d"]).expect_success();
+    let _ = whole(&[]).expect_code(2);
+    assert_eq!(bucket.names(), ["t/new"]);
+    let _ = whole(&["--max-age", "1d"]).expect_success();
+    assert!(bucket.names().is_empty());
 }
 
 fn a_sidecar_goes_with_its_stream() {

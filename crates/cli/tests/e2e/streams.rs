@@ -8,7 +8,6 @@ use haul_testkit::process::kill;
 use haul_testkit::{LongLink, Need, Proxy, ProxyTrouble, content};
 use rustix::process::Signal;
 
-use crate::limits::assert_rate;
 use crate::scene::{events, summary};
 use crate::store::{TestBucket, requests};
 use crate::{TestCase, cases};
@@ -26,6 +25,7 @@ pub(crate) fn cases() -> Vec<TestCase> {
         an_interrupted_put_leaves_nothing,
         an_interrupted_pipeline_is_no_end_of_its_stream,
         a_killed_put_goes_on_where_it_was,
+        an_interrupt_keeps_the_parts_of_a_resumed_put,
         the_upload_of_a_killed_put_is_given_up,
         each_destination_has_an_outcome_of_its_own,
         parts_grow_so_that_few_are_enough_and_memory_stays,
@@ -33,8 +33,6 @@ pub(crate) fn cases() -> Vec<TestCase> {
         a_reader_that_has_enough_ends_it_quietly,
         objects_of_others_are_read,
         the_user_bounds_the_connections_to_a_store,
-        a_rate_limit_is_kept_in_both_directions,
-        a_low_rate_is_no_dead_connection,
         headers_and_metadata_of_a_put_are_kept,
         objects_are_listed_and_removed,
         an_object_with_only_the_name_of_a_sidecar_stays,
@@ -205,6 +203,21 @@ fn a_killed_put_goes_on_where_it_was() {
     assert!(bucket.incomplete().is_empty());
 }
 
+fn an_interrupt_keeps_the_parts_of_a_resumed_put() {
+    let bucket = TestBucket::new();
+    let (file, bytes) = bucket.file("content", 60_000_000);
+    let proxy = Proxy::start(haul_testkit::store::endpoint(), |_, _| None);
+    let stalled = format!("head -c 40000000 {}; sleep 300", file.display());
+    let run = bucket.through(&proxy, "put").args(["--resume", &bucket.at("x"), "--", "sh", "-c", &stalled]);
+    let mut run = run.start();
+    run.wait_until("parts are sent", || proxy.done(|request| request.part().is_some()) == 4);
+    run.signal(Signal::INT);
+    assert!(run.finish().expect_code(130).err().contains("with --resume goes on from them"));
+    let run = bucket.haul("put").args(["--json", "--resume", &bucket.at("x"), "--", "cat"]).arg(&file);
+    assert_eq!(summary(&run.finish().expect_success()).of("resumed_bytes"), 4 * (8 << 20));
+    assert!(bucket.read("x") == bytes && bucket.incomplete().is_empty());
+}
+
 fn the_upload_of_a_killed_put_is_given_up() {
     let bucket = TestBucket::new();
     let run = bucket.haul("put").args([&bucket.at("dir/x"), "--", "sh", "-c", ENDLESS]);
@@ -324,40 +337,6 @@ fn objects_of_others_are_read() {
     bucket.upload(&file, "theirs");
     let run = bucket.haul("get").arg(bucket.at("theirs")).finish().expect_success();
     assert!(run.stdout == bytes);
-}
-
-fn a_rate_limit_is_kept_in_both_directions() {
-    const RATE: u64 = 8 << 20;
-    let bucket = TestBucket::new();
-    content::write_file(&bucket.scene.join("src"), 7, 5 * RATE);
-    let limited = |word| bucket.haul(word).args(["--json", "--bwlimit", "8M"]);
-    let put = limited("put").arg(bucket.at("a")).args(["--", "cat"]).arg(bucket.scene.join("src"));
-    let put = put.finish().expect_success();
-    assert_rate("put to a store", &summary(&put), RATE);
-    let get = limited("get").arg(bucket.at("a")).arg(bucket.scene.join("back")).finish().expect_success();
-    assert_rate("get from a store", &summary(&get), RATE);
-    for run in [&put, &get] {
-        assert!(events(run).iter().any(|line| line["limit"] == "rate"), "it says what holds it back: {run}");
-    }
-    assert!(fs::read(bucket.scene.join("back")).unwrap() == fs::read(bucket.scene.join("src")).unwrap());
-    let input =
-        bucket.haul("get").args(["--bwlimit", "8M", "--unpack"]).arg(bucket.scene.join("dir")).arg("-");
-    let refused = input.input("x").finish().expect_code(2);
-    assert!(refused.err().contains("--bwlimit") && refused.err().contains("pv"), "{refused}");
-}
-
-fn a_low_rate_is_no_dead_connection() {
-    let bucket = TestBucket::new();
-    content::write_file(&bucket.scene.join("src"), 7, 600_000);
-    let limited = |word| bucket.haul(word).args(["--json", "--bwlimit", "100K", "--timeout", "4"]);
-    let put = limited("put").args(["--streams", "8"]).arg(bucket.at("a")).args(["--", "cat"]);
-    let put = put.arg(bucket.scene.join("src")).finish().expect_success();
-    assert_rate("put at 100 KiB/s", &summary(&put), 100 << 10);
-    let get = limited("get").arg(bucket.at("a")).arg(bucket.scene.join("back")).finish().expect_success();
-    assert_rate("get at 100 KiB/s", &summary(&get), 100 << 10);
-    for run in [put, get] {
-        assert_eq!(requests(&summary(&run).0, "retried"), 0, "no request fails: {run}");
-    }
 }
 
 fn headers_and_metadata_of_a_put_are_kept() {

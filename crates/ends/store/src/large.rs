@@ -152,7 +152,7 @@ impl LargeFile {
                 sink.held.fetch_add(payload.len(), Ordering::Relaxed);
                 tag
             }
-            None => sink.tree.client.write_part(&begun.upload, number + 1, &payload)?,
+            None => sink.tree.client.write_part(&begun.upload, number + 1, &payload, None)?,
         };
         Ok(SentPart { tag, crc64: payload.crc64(), len: payload.len() })
     }

@@ -20,12 +20,12 @@ pub(crate) fn open_all(
     options: &SinkOptions,
     (copies, note): (&BufferPool, &Note),
 ) -> Result<(Arc<dyn Sink>, bool)> {
-    // Connections with a remote haul or a store keep the limit, for all bytes together.
-    let mut is_kept = ends.keeps_rate(from.0)?;
+    // The connections with a remote haul keep the limit, for all bytes together.
+    let mut has_peer = ends.is_peer(from.0)?;
     let mut opened = Vec::new();
     for (at, place) in destinations {
-        let sink = ends.keeps_rate(at).and_then(|keeps_rate| {
-            is_kept |= keeps_rate;
+        let sink = ends.is_peer(at).and_then(|is_peer| {
+            has_peer |= is_peer;
             ends.sink_of(from, at, place, options)
         });
         if let Err(error) = &sink
@@ -36,7 +36,7 @@ pub(crate) fn open_all(
         opened.push(FanOutEnd::new(at, sink));
     }
     let sink = FanOut::new(opened, copies.clone(), Arc::clone(note))?;
-    Ok((Arc::new(sink), !is_kept))
+    Ok((Arc::new(sink), !has_peer))
 }
 
 /// Takes the buffers for the copies that other destinations get, so that all have the same memory.

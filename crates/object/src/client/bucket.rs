@@ -10,6 +10,7 @@ use haul_core::path::printable;
 use haul_core::text::without_errno;
 use haul_core::{Error, ErrorKind, Note, Pace, Result, Side};
 
+use super::budget::ContentBudget;
 use super::limiter::ConcurrencyLimiter;
 use super::positions::ListingPositions;
 use super::retry::RetryPolicy;
@@ -55,6 +56,10 @@ pub struct Client {
     /// The most requests in flight that the user allows; 0: haul chooses.
     streams: u32,
     pace: Pace,
+    /// Admits requests that send content.
+    pub(super) sent: ContentBudget,
+    /// Admits requests for content.
+    pub(super) received: ContentBudget,
     pub(super) limiter: ConcurrencyLimiter,
     /// Limits the requests with little or no content, as trees make them.
     pub(super) small_limiter: ConcurrencyLimiter,
@@ -96,8 +101,6 @@ pub fn open(
         ObjectKind::Gs => Box::new(gs::open(&place.bucket, settings, Arc::clone(&requests))?),
         ObjectKind::Az => Box::new(Azure::new(&place.bucket, settings, Arc::clone(&requests))?),
     };
-    // The number that the user gives counts.
-    let pace_of_streams = if settings.streams > 0 { Pace::default() } else { settings.pace.clone() };
     Ok(Client {
         store,
         place: place.clone(),
@@ -108,8 +111,10 @@ pub fn open(
         requests,
         streams: settings.streams,
         pace: settings.pace.clone(),
-        limiter: ConcurrencyLimiter::new(at_once(settings.streams, AT_ONCE), pace_of_streams),
-        small_limiter: ConcurrencyLimiter::new(at_once(settings.streams, MANY_AT_ONCE), Pace::default()),
+        sent: ContentBudget::new(Arc::clone(&settings.pace.outbound)),
+        received: ContentBudget::new(Arc::clone(&settings.pace.inbound)),
+        limiter: ConcurrencyLimiter::new(at_once(settings.streams, AT_ONCE)),
+        small_limiter: ConcurrencyLimiter::new(at_once(settings.streams, MANY_AT_ONCE)),
         cancel,
         notify,
         last_success: Mutex::new(None),
@@ -152,6 +157,12 @@ impl Client {
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.pace.inbound.rate().is_some()
+    }
+
+    /// Whether a request is to end: the run is cancelled, or nobody wants the answer any more.
+    pub(super) fn has_ended(&self, unwanted: Option<&AtomicBool>) -> bool {
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        is_set(&self.cancel) || unwanted.is_some_and(is_set)
     }
 
     /// The most requests in flight to remove objects.
@@ -281,9 +292,7 @@ impl Client {
                 let outcome = if fault.status == 0 { "no answer from" } else { "no success at" };
                 self.report_wait(outcome, &fault.reason(), retry.limit_after(&fault, last_success));
             }
-            let mut ends = vec![&*self.cancel];
-            ends.extend(unwanted);
-            retry.wait(&fault, &ends);
+            retry.wait(&fault, || self.has_ended(unwanted));
             self.requests.retried();
         }
     }

@@ -4,6 +4,7 @@
 mod all_buckets;
 mod bucket;
 mod buckets;
+mod budget;
 mod limiter;
 mod list;
 mod positions;

@@ -86,6 +86,7 @@ impl Client {
         unwanted: &AtomicBool,
         take: &mut (dyn FnMut(Option<&[u8]>) + Send),
     ) -> Result<()> {
+        let _admitted = self.received.admit(range.end - range.start, || self.has_ended(Some(unwanted)));
         let request = |at: &RequestProgress<'_>| {
             take(None);
             let known = ExpectedObject { etag: &object.etag, len: Some(object.len) };

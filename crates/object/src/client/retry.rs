@@ -1,6 +1,5 @@
 //! Decides when a request is repeated, and after how long.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -89,14 +88,14 @@ impl RetryPolicy {
     }
 
     /// Waits before the next try: twice as long each time, with some jitter, and at least as long as the store asks.
-    /// Returns early when one of `ends` is set.
-    pub(super) fn wait(&self, fault: &Fault, ends: &[&AtomicBool]) {
+    /// Returns early when the request `has_ended`.
+    pub(super) fn wait(&self, fault: &Fault, has_ended: impl Fn() -> bool) {
         let wait = self.longest_wait().mul_f64(0.5 + chance() / 2.0);
         let longest = if fault.class == FailureClass::NoHost { LONG } else { self.limit };
         let asked = fault.retry_after.map_or(wait, |asked| asked.max(wait)).min(longest);
         let until = Instant::now() + asked;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
-            if ends.iter().any(|end| end.load(Ordering::Relaxed)) {
+            if has_ended() {
                 return;
             }
             thread::sleep(left.min(Duration::from_millis(50)));

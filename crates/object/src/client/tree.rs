@@ -5,8 +5,7 @@ use std::sync::atomic::AtomicBool;
 use haul_core::Result;
 
 use super::bucket::Client;
-use super::limiter::Permit;
-use crate::payload::{CHUNK, Payload};
+use crate::payload::Payload;
 use crate::store::{Object, PartOf, PutOptions, Tag, Upload};
 
 impl Client {
@@ -33,7 +32,7 @@ impl Client {
     /// # Errors
     /// Those of [`Client::read`].
     pub fn read_object(&self, object: &Object, take: &mut (dyn FnMut(Option<&[u8]>) + Send)) -> Result<()> {
-        let _permit = self.permit_for(object.len);
+        let _permit = self.small_limiter.permit();
         self.read_range(object, 0..object.len, &AtomicBool::new(false), take)
     }
 
@@ -42,22 +41,22 @@ impl Client {
     /// # Errors
     /// The error of the request.
     pub fn write_object(&self, key: &str, content: &Payload, options: &PutOptions) -> Result<Tag> {
-        let _permit = self.permit_for(content.len());
+        let _admitted = self.sent.admit(content.len(), || self.has_ended(None));
+        let _permit = self.small_limiter.permit();
         self.put(key, content, options)
     }
 
-    /// The permit for a request with so many bytes of content. At a limited rate, one that sends them in several chunks
-    /// counts as one with much content: if many took turns, a store would take each of them for dead.
-    fn permit_for(&self, bytes: u64) -> Permit<'_> {
-        let is_large = self.is_limited() && bytes > CHUNK as u64;
-        if is_large { self.limiter.permit() } else { self.small_limiter.permit() }
-    }
-
-    /// Writes part `number`, from 1, of an upload; it may be written again.
+    /// Writes part `number`, from 1, of an upload, unless it is `unwanted` by now; it may be written again.
     ///
     /// # Errors
     /// The error of the request.
-    pub fn write_part(&self, upload: &Upload, number: u32, content: &Payload) -> Result<Tag> {
-        self.put_part(PartOf { upload, number }, content)
+    pub fn write_part(
+        &self,
+        upload: &Upload,
+        number: u32,
+        content: &Payload,
+        unwanted: Option<&AtomicBool>,
+    ) -> Result<Tag> {
+        self.put_part(PartOf { upload, number }, content, unwanted)
     }
 }

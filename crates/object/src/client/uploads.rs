@@ -23,7 +23,7 @@ impl Client {
             let at = RequestProgress::new(Duration::from_secs(2), &never, None);
             match self.store.abort(upload, &at) {
                 Ok(()) => return Ok(()),
-                Err(fault) if retry.allows(&fault, None) => retry.wait(&fault, &[&never]),
+                Err(fault) if retry.allows(&fault, None) => retry.wait(&fault, || false),
                 Err(fault) => return Err(self.error(&fault, "give up the upload of", &upload.key)),
             }
         }

@@ -1,6 +1,6 @@
 //! Writes content that the store verifies, and completes uploads, whose answer may be lost.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_core::digest::hex;
 use haul_core::{Error, ErrorKind, Result};
@@ -20,7 +20,7 @@ impl Client {
     /// The error of the request.
     pub fn put(&self, key: &str, body: &Payload, options: &PutOptions) -> Result<Tag> {
         let mut tries = 0;
-        let put = self.checked(body, |check, at| {
+        let put = self.checked(body, None, |check, at| {
             tries += 1;
             let put = self.store.put(key, body, options, check, at);
             let made = self.or_made(put, tries, key, options, None, at);
@@ -42,18 +42,24 @@ impl Client {
     /// # Errors
     /// The error of the request.
     pub fn create(&self, key: &str, options: &PutOptions) -> Result<Upload> {
-        let id = self.falling_back(|check, at| self.store.create(key, options, check, at));
+        let id = self.falling_back(None, |check, at| self.store.create(key, options, check, at));
         let id = id.map_err(|fault| self.not_written(&fault, key, options))?;
         Ok(Upload { key: key.to_owned(), id, begun: String::new() })
     }
 
-    /// Writes a part; it may be written again.
+    /// Writes a part, unless it is `unwanted` by now; it may be written again.
     ///
     /// # Errors
     /// The error of the request.
-    pub(crate) fn put_part(&self, part: PartOf<'_>, body: &Payload) -> Result<Tag> {
+    pub(crate) fn put_part(
+        &self,
+        part: PartOf<'_>,
+        body: &Payload,
+        unwanted: Option<&AtomicBool>,
+    ) -> Result<Tag> {
+        let _admitted = self.sent.admit(body.len(), || self.has_ended(unwanted));
         let _permit = self.limiter.permit();
-        let put = self.checked(body, |check, at| self.store.put_part(part, body, check, at));
+        let put = self.checked(body, unwanted, |check, at| self.store.put_part(part, body, check, at));
         put.map_err(|fault| self.error(&fault, "write a part of", &part.upload.key))
     }
 
@@ -136,9 +142,10 @@ impl Client {
     fn checked(
         &self,
         body: &Payload,
+        unwanted: Option<&AtomicBool>,
         mut request: impl FnMut(Checksum, &RequestProgress<'_>) -> Result<Tag, Fault>,
     ) -> Result<Tag, Fault> {
-        self.falling_back(|check, at| {
+        self.falling_back(unwanted, |check, at| {
             let tag = request(check, at)?;
             let (known, same) = match check {
                 Checksum::Crc64 => (tag.crc64.is_some(), tag.crc64.is_none_or(|sum| sum == body.crc64())),
@@ -166,9 +173,10 @@ impl Client {
     /// Uses the better checksum, and MD5 as soon as the store has refused the former.
     fn falling_back<T>(
         &self,
+        unwanted: Option<&AtomicBool>,
         mut request: impl FnMut(Checksum, &RequestProgress<'_>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        self.ask(|at| {
+        self.ask_unless(unwanted, |at| {
             let check = self.check();
             match request(check, at) {
                 Err(fault) if check != Checksum::Md5 && refuses_checksums(&fault) => {

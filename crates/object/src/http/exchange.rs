@@ -15,7 +15,7 @@ use super::pacing::{chunks, wait_turn};
 use super::recognition::{Recognition, is_page};
 use super::tls;
 use crate::fault::{FailureClass, Fault};
-use crate::meter::{RequestKind, Requests};
+use crate::meter::Requests;
 use crate::payload::CHUNK;
 use crate::settings::StoreSettings;
 use crate::store::{ExpectedObject, RequestProgress, RequestResult, TakeBytes};
@@ -123,6 +123,11 @@ impl Http {
         let mut content = Vec::new();
         let mut take = |bytes: &[u8]| content.extend_from_slice(bytes);
         let head = self.stream(signer, call, &|_| Ok(()), &mut take, limit as u64, at)?;
+        // Its length was not known before. Requests that follow make up for a short answer.
+        let turn = self.pace.inbound.reserve(content.len() as u64);
+        if let Some(turn) = turn.filter(|_| content.len() > CHUNK) {
+            turn.wait_end(&|| at.is_abandoned());
+        }
         Ok((head, content))
     }
 
@@ -164,16 +169,6 @@ impl Http {
                     return Err(Fault::new(FailureClass::TooLong, "the answer is longer than it may be"));
                 }
                 take(&bytes);
-                if call.kind == RequestKind::Get {
-                    let turn = async {
-                        wait_turn(&self.pace.inbound, bytes.len(), || at.moved()).await;
-                        Ok(())
-                    };
-                    watch(at, turn).await?;
-                } else {
-                    // The run waits for a listing: the content that follows makes up for it.
-                    self.pace.inbound.count(bytes.len());
-                }
             }
             Ok(head)
         })
@@ -202,7 +197,23 @@ impl Http {
             read += bytes.len() as u64;
             take(bytes);
         };
-        self.stream(signer, &call, &|head| is_of(head, &range, known), &mut counted, wanted, at)?;
+        // The store sends faster than the limit, into the buffers of the system: a range waits before it is requested.
+        let turn = self.pace.inbound.reserve(wanted);
+        if let Some(turn) = &turn
+            && !turn.wait_start(&|| at.is_abandoned())
+        {
+            return Err(Fault::new(FailureClass::Abandoned, "interrupted"));
+        }
+        at.moved();
+        let answer = self.stream(signer, &call, &|head| is_of(head, &range, known), &mut counted, wanted, at);
+        match (turn, &answer) {
+            (Some(turn), Ok(_)) => {
+                turn.wait_end(&|| at.is_abandoned());
+            }
+            (Some(turn), Err(_)) => turn.give_back(wanted.saturating_sub(read)),
+            (None, _) => {}
+        }
+        answer?;
         if read < wanted {
             return Err(Fault::new(
                 FailureClass::Again,
@@ -221,7 +232,7 @@ impl Http {
         // A short body waits before the request begins: no connection is held meanwhile, and no signature gets old.
         let short = call.body.filter(|body| body.len() <= CHUNK as u64);
         if let Some(body) = short {
-            wait_turn(&self.pace.outbound, body.len() as usize, || at.moved()).await;
+            wait_turn(&self.pace.outbound, body.len(), || at.moved()).await;
         }
         let Signed { url, mut headers } = signer.sign(call).await?;
         let mut request = self.client.request(call.method.clone(), address(&url)?);

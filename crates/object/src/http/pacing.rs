@@ -20,7 +20,7 @@ const LEAST_CHUNK: usize = 1 << 10;
 /// How often a request that waits for its turn looks whether the rate has changed.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The chunks of a body, as the limit lets them pass. Notifies `moved` of each, and of each look at the limit.
+/// The chunks of a body, each when its turn starts. Notifies `moved` of each, and now and then while it waits.
 pub(super) fn chunks(
     body: Payload,
     limit: Arc<Limiter>,
@@ -32,7 +32,7 @@ pub(super) fn chunks(
             moved.notify_one();
             let chunk = body.chunk_of(&mut at, chunk_len(&limit)).transpose()?;
             if let Ok(bytes) = &chunk {
-                wait_turn(&limit, bytes.len(), || moved.notify_one()).await;
+                wait_turn(&limit, bytes.len() as u64, || moved.notify_one()).await;
             }
             Some((chunk, (body, at)))
         }
@@ -46,19 +46,40 @@ fn chunk_len(limit: &Limiter) -> usize {
     usize::try_from(share).unwrap_or(CHUNK).clamp(LEAST_CHUNK, CHUNK)
 }
 
-/// Waits until the limit lets the bytes pass, in steps of [`chunk_len`]. Calls `waits` now and then: a request that waits
-/// for its turn is not stalled.
-pub(super) async fn wait_turn(limit: &Limiter, bytes: usize, waits: impl Fn()) {
-    let mut left = bytes;
-    while left > 0 {
-        let step = if limit.rate().is_some() { left.min(chunk_len(limit)) } else { left };
-        left -= step;
-        let Some(turn) = limit.turn(step) else { continue };
-        let mut wait = turn.wait();
-        while !wait.is_zero() {
-            waits();
-            tokio::time::sleep(wait.min(LOOK)).await;
-            wait = turn.wait();
+/// Waits until the turn of the bytes starts. Calls `waits` now and then: a request that waits is not stalled.
+pub(super) async fn wait_turn(limit: &Limiter, bytes: u64, waits: impl Fn()) {
+    let Some(turn) = limit.reserve(bytes) else { return };
+    loop {
+        let wait = turn.time_to_start();
+        if wait.is_zero() {
+            return;
+        }
+        waits();
+        tokio::time::sleep(wait.min(LOOK)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+
+    use super::*;
+
+    #[test]
+    fn a_body_is_sent_in_small_chunks_at_a_low_rate() {
+        let limit = Arc::new(Limiter::default());
+        let lens = |limit: &Arc<Limiter>| -> Vec<usize> {
+            let chunks = chunks(Payload::from_bytes(vec![7; 150_000]), Arc::clone(limit), Arc::default());
+            let lens = async { Ok(chunks.map(|chunk| chunk.unwrap().len()).collect().await) };
+            crate::runtime::block_on(lens).unwrap()
+        };
+        assert_eq!(lens(&limit), [CHUNK, CHUNK, 150_000 - 2 * CHUNK]);
+        limit.set(Some(500_000));
+        assert_eq!(lens(&limit), [50_000; 3]);
+        assert_eq!(limit.taken(), 300_000);
+        for (rate, len) in [(1, LEAST_CHUNK), (100 << 10, 10 << 10), (1 << 30, CHUNK)] {
+            limit.set(Some(rate));
+            assert_eq!(chunk_len(&limit), len);
         }
     }
 }

@@ -32,7 +32,7 @@ pub struct InputFile {
     pub hashes: bool,
     /// The memory of the source.
     pub pool: BufferPool,
-    /// The rate limit; `None` if the source keeps one itself.
+    /// The rate limit; `None` if the source is a member of a stream that keeps one.
     pub limit: Option<ContentLimit>,
 }
 
@@ -75,6 +75,9 @@ pub fn get_file(
         }
         let mut pieces = FilePieces { window: &window, file, tree, status, resumed };
         let delivered = deliver(&mut pieces, &mut output);
+        if !matches!(delivered, Ok(Some(_))) {
+            status.pace.lift();
+        }
         window.end();
         delivered.map(|checked| (checked, pieces.tree.digest()))
     });
@@ -98,8 +101,11 @@ impl FileSlices<'_> {
     /// Reads one slice, again if its connection was lost.
     fn read(&self, index: u32, unwanted: &AtomicBool) -> Result<(BatchData, Arc<Batch>)> {
         let mut retries = Retries::default();
+        let len = Slice::whole(0, index).len_in(self.file.entry.len);
+        let has_ended = || self.cancel.load(Ordering::Relaxed) || unwanted.load(Ordering::Relaxed);
         loop {
-            if self.cancel.load(Ordering::Relaxed) {
+            let turn = self.file.limit.as_ref().and_then(|limit| limit.reserve(len));
+            if has_ended() || turn.as_ref().is_some_and(|turn| !turn.wait_start(&has_ended)) {
                 let error = Error::new(ErrorKind::Cancelled, Side::Local, "read", "interrupted");
                 return Err(error.on(&self.file.name));
             }
@@ -122,11 +128,14 @@ impl FileSlices<'_> {
             });
             let error = match read {
                 Ok(data) => {
-                    self.file.limit.iter().for_each(|limit| limit.pass(data.content.bytes().len()));
+                    if let Some(turn) = &turn {
+                        turn.wait_end(&has_ended);
+                    }
                     return Ok((data, batch));
                 }
                 Err(error) => error,
             };
+            turn.into_iter().for_each(|turn| turn.give_back(len));
             let may_repeat = retries.may_repeat(error.retry(), CONNECTION_RETRIES);
             if !may_repeat || unwanted.load(Ordering::Relaxed) {
                 return Err(error);

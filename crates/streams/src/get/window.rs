@@ -45,7 +45,7 @@ pub(super) trait Ranges: Sync {
         usize::MAX
     }
 
-    /// Whether the rate is limited. Then a range is slow because of that, and a second request would take of the rate.
+    /// Whether the rate is limited. Then a range is slow because of that, and a second request would only slow down others.
     fn is_limited(&self) -> bool;
 
     /// Fetches a range, unless it is `unwanted` by now. It is a slice: the first one begins at a multiple of

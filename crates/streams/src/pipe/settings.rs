@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use haul_core::digest::PARTS;
-use haul_core::{Digest, Sink, Source};
+use haul_core::{Digest, Pace, Sink, Source};
 
 /// Both ends of a pipe.
 pub struct Pipe {
@@ -52,6 +52,16 @@ pub struct PipeStatus {
     pub sent: AtomicU64,
     /// Whether the end of the stream was reached.
     pub ended: AtomicBool,
+    /// The limits of its rate.
+    pub pace: Pace,
+}
+
+impl PipeStatus {
+    /// Nothing has moved yet.
+    #[must_use]
+    pub fn new(pace: Pace) -> Self {
+        Self { pace, ..Self::default() }
+    }
 }
 
 /// A stream that has passed.

@@ -19,6 +19,7 @@ use super::beside::index_beside;
 use super::cut::StreamPart;
 use super::settings::{FileTarget, PutSettings, PutStatus, StoredObject};
 use super::slices::{PutSlices, StreamPiece, batch};
+use super::target::kept_note;
 
 /// Threads that write into a file of this machine: they hash and write.
 const LOCAL_THREADS: usize = 4;
@@ -160,6 +161,11 @@ impl<'a> FileStream<'a> {
         self.slices.close();
     }
 
+    /// The input has failed: slices that wait are dropped, and those on their way pass.
+    pub(super) fn stop(&self) {
+        self.slices.stop();
+    }
+
     /// Gives the file its name: the input is complete.
     ///
     /// # Errors
@@ -213,7 +219,10 @@ impl<'a> FileStream<'a> {
             let digest = tree.digest().ok_or_else(|| {
                 self.error(ErrorKind::Io, "put the stream", "a slice of it was not written")
             })?;
-            self.target.limit.pass(content.bytes().len());
+            let limit = &self.target.limit;
+            if let Some(turn) = limit.reserve(content.bytes().len() as u64) {
+                turn.wait_end(&|| limit.is_cancelled());
+            }
             let extent = (!content.bytes().is_empty()).then(|| Extent::data(0, content.bytes().len() as u32));
             match self.write_end(batch(&entry, last, (extent, value), content, retries.have_begun())) {
                 Ok(Outcome::Committed(Some(found))) if found == digest => {
@@ -279,13 +288,17 @@ impl<'a> FileStream<'a> {
         }
     }
 
-    /// The input was incomplete: nothing of it stays.
-    pub(super) fn give_up(self) -> Option<Result<StoredObject>> {
+    /// The input was incomplete: nothing of it stays, unless it `keeps` that.
+    pub(super) fn give_up(self, keeps: bool) -> Option<Result<StoredObject>> {
         self.slices.close();
         self.slices.work();
         let error = self.slices.take_error().filter(|error| error.kind() != ErrorKind::Cancelled);
         let Some(error) = error else {
-            self.discard();
+            if keeps && self.target.resumes && self.has_begun {
+                (self.target.note)(&kept_note(&self.target.name));
+            } else {
+                self.discard();
+            }
             return None;
         };
         Some(Err(self.leave(error)))

@@ -38,6 +38,10 @@ pub fn put(
             up.prepare();
         }
         let fed = feed_targets(scope, &mut cutter, &mut ups, settings, status);
+        if fed.is_err() {
+            status.pace.lift();
+            ups.iter().for_each(Upstream::stop);
+        }
         for up in &mut ups {
             up.close();
         }
@@ -46,13 +50,14 @@ pub fn put(
     // By now every part was sent or has failed.
     let made = fed.and_then(|()| recorded(&mut cutter));
     let (len, crc64) = (cutter.feed().plain_len().unwrap_or(cutter.proof_len()), cutter.crc64());
+    let keeps = settings.resume && made.as_ref().is_err_and(|error| error.kind() == ErrorKind::Cancelled);
     let recorded = made.as_ref().ok();
     // A short stream is read as fast as an index of it.
     let index = recorded.filter(|_| len > index_file::SHORT).map(|_| cutter.feed().index());
     let indexed = index.as_ref().and_then(|index| index.as_deref().ok());
     let done = haul_threads::each(ups, "end", |up| match recorded {
         Some(recorded) => Some(up.commit(recorded, (len, crc64), indexed)),
-        None => up.give_up(),
+        None => up.give_up(keeps),
     })?;
     let unindexed = index.and_then(std::result::Result::err);
     let (sha256, pages) = (input.sha256(), input.page_report());

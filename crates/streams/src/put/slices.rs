@@ -178,6 +178,15 @@ impl PutSlices {
         self.changed.notify_all();
     }
 
+    /// Drops the slices that wait; no more follow.
+    pub(super) fn stop(&self) {
+        let mut state = self.state.lock();
+        state.waiting.clear();
+        state.closed = true;
+        drop(state);
+        self.changed.notify_all();
+    }
+
     /// The proofs of the stored slices.
     pub(super) fn tree(&self) -> FileTree {
         self.state.lock().tree.clone()
@@ -246,7 +255,9 @@ impl PutSlices {
             if !self.keeps {
                 job.piece = None;
             }
-            self.limit.pass(content.bytes().len());
+            if let Some(turn) = self.limit.reserve(content.bytes().len() as u64) {
+                turn.wait_end(&|| self.limit.is_cancelled() || self.has_failed());
+            }
             batch(&self.entry, job.index, (Some(Extent::data(0, len)), value), content, again)
         };
         let pending = PendingPutSlice { slices: Arc::clone(self), job: Some(job) };

@@ -135,7 +135,7 @@ impl<'a> ObjectStream<'a> {
             let send = move || {
                 for part in parts {
                     if !shared.failed.load(Ordering::Relaxed) {
-                        match send(target, &begun, &part, status) {
+                        match send(target, &begun, &part, &shared.failed, status) {
                             Ok(tag) => drop(shared.state.lock().tags.insert(part.number, tag)),
                             Err(error) => shared.fail(error),
                         }
@@ -167,6 +167,11 @@ impl<'a> ObjectStream<'a> {
     /// There are no more parts.
     pub(super) fn close(&mut self) {
         self.feed = None;
+    }
+
+    /// The input has failed: the parts on their way are not wanted any more.
+    pub(super) fn stop(&self) {
+        self.shared.failed.store(true, Ordering::Relaxed);
     }
 
     /// Writes the whole stream in one request.
@@ -264,10 +269,16 @@ impl<'a> ObjectStream<'a> {
         error
     }
 
-    /// The input was incomplete: aborts the upload.
-    pub(super) fn give_up(mut self) -> Option<Result<StoredObject>> {
+    /// The input was incomplete: aborts the upload, or `keeps` it.
+    pub(super) fn give_up(mut self, keeps: bool) -> Option<Result<StoredObject>> {
         if let Some(begun) = self.upload.take() {
-            self.abort(&begun);
+            // A second encryption of the stream would differ.
+            if keeps && !self.encoding.encrypted {
+                let name = self.target.client.name(&self.target.key);
+                self.target.client.notify(&kept_note(&name));
+            } else {
+                self.abort(&begun);
+            }
         }
         self.shared.state.lock().error.take().filter(|error| error.kind() != ErrorKind::Cancelled).map(Err)
     }
@@ -293,13 +304,24 @@ impl<'a> ObjectStream<'a> {
     }
 }
 
-/// Sends one part, unless the store holds it already.
-fn send(target: &ObjectTarget, begun: &TargetUpload, part: &StreamPart, status: &PutStatus) -> Result<Tag> {
+/// The note about an interrupted put that a later one can go on with.
+pub(super) fn kept_note(name: &str) -> String {
+    format!("{name}: the parts that are stored are kept: the same command with --resume goes on from them")
+}
+
+/// Sends one part, unless the store holds it already, or it is `unwanted` by now.
+fn send(
+    target: &ObjectTarget,
+    begun: &TargetUpload,
+    part: &StreamPart,
+    unwanted: &AtomicBool,
+    status: &PutStatus,
+) -> Result<Tag> {
     if let Some(tag) = begun.held.matches(part.number, &part.payload)? {
         status.resumed.fetch_add(part.payload.len(), Ordering::Relaxed);
         return Ok(tag);
     }
-    let tag = target.client.write_part(&begun.upload, part.number, &part.payload)?;
+    let tag = target.client.write_part(&begun.upload, part.number, &part.payload, Some(unwanted))?;
     status.sent.fetch_add(part.payload.len(), Ordering::Relaxed);
     Ok(tag)
 }

@@ -76,6 +76,14 @@ impl<'a> Upstream<'a> {
         }
     }
 
+    /// The input has failed: content on its way is not wanted any more.
+    pub(super) fn stop(&self) {
+        match self {
+            Self::Object(object) => object.stop(),
+            Self::File(file) => file.stop(),
+        }
+    }
+
     /// Takes the whole stream, which is one part and known to be complete.
     pub(super) fn write_whole(&mut self, part: &Arc<StreamPart>, recorded: &NewRecord, len: u64) {
         match self {
@@ -100,11 +108,11 @@ impl<'a> Upstream<'a> {
         }
     }
 
-    /// The input was incomplete: nothing of it stays.
-    pub(super) fn give_up(self) -> Option<Result<StoredObject>> {
+    /// The input was incomplete: nothing of it stays, unless a later run is to go on and so it `keeps` that.
+    pub(super) fn give_up(self, keeps: bool) -> Option<Result<StoredObject>> {
         match self {
-            Self::Object(object) => object.give_up(),
-            Self::File(file) => file.give_up(),
+            Self::Object(object) => object.give_up(keeps),
+            Self::File(file) => file.give_up(keeps),
         }
     }
 }
