@@ -100,21 +100,26 @@ impl Limiter {
         }
     }
 
-    /// Blocks until all of `bytes` have passed at the limited rate, or until `give_up` returns `true`.
+    /// Blocks until all of `bytes` have passed at the limited rate, or until `give_up` returns `true`: then they do not
+    /// count.
     pub fn pass(&self, bytes: usize, give_up: &dyn Fn() -> bool) {
-        if let Some(turn) = self.reserve(bytes as u64) {
-            turn.wait_end(give_up);
+        if let Some(mut turn) = self.reserve(bytes as u64)
+            && !turn.wait_end(give_up)
+        {
+            turn.bytes = 0;
         }
     }
 
-    /// Counts bytes, and reserves a turn for them after those that were reserved before. `None` if there is nothing to
-    /// wait for: no limit, or no bytes.
+    /// Reserves a turn for bytes, after those that were reserved before. `None` if there is nothing to wait for: no limit,
+    /// or no bytes.
     pub fn reserve(&self, bytes: u64) -> Option<RateTurn<'_>> {
-        self.taken.fetch_add(bytes, Ordering::Relaxed);
-        self.rate().filter(|_| bytes > 0)?;
+        if self.rate().is_none() || bytes == 0 {
+            self.taken.fetch_add(bytes, Ordering::Relaxed);
+            return None;
+        }
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let start = self.bucket.lock().reserve(bytes, self.origin.elapsed());
-        Some(RateTurn { limiter: self, start, end: start + bytes as f64 })
+        Some(RateTurn { limiter: self, bytes, start, end: start + bytes as f64 })
     }
 
     /// Whether any thread waits because of the limit.
@@ -134,10 +139,11 @@ impl Limiter {
 }
 
 /// The turn of reserved bytes: it starts when all bytes that were reserved before have passed at the limited rate, and
-/// ends when they have. Until it is dropped, a thread counts as waiting.
+/// ends when they have. Until it is dropped, a thread counts as waiting; then the bytes count as taken.
 #[derive(Debug)]
 pub struct RateTurn<'a> {
     limiter: &'a Limiter,
+    bytes: u64,
     start: f64,
     end: f64,
 }
@@ -160,8 +166,8 @@ impl RateTurn<'_> {
     }
 
     /// Ends the turn of a request that failed: `bytes` of it did not move, and those who wait need not wait for them.
-    pub fn give_back(self, bytes: u64) {
-        self.limiter.taken.fetch_sub(bytes, Ordering::Relaxed);
+    pub fn give_back(mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_sub(bytes);
         self.limiter.bucket.lock().skip(bytes, self.limiter.origin.elapsed());
         self.limiter.changed.notify_all();
     }
@@ -185,6 +191,7 @@ impl RateTurn<'_> {
 impl Drop for RateTurn<'_> {
     fn drop(&mut self) {
         self.limiter.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.limiter.taken.fetch_add(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -437,6 +444,7 @@ mod tests {
         let (failed, next) = (limiter.reserve(100_000).unwrap(), limiter.reserve(1).unwrap());
         failed.give_back(100_000);
         assert!(next.time_to_start() < Duration::from_millis(1));
+        drop(next);
         assert_eq!(limiter.taken(), 1);
     }
 

@@ -42,7 +42,7 @@ pub(crate) struct HashArgs {
     /// Print errors only
     #[arg(short = 'q', long, conflicts_with = "progress", help_heading = "Output")]
     pub(crate) quiet: bool,
-    /// Show progress even if standard error is not a terminal
+    /// Show progress beside other lines, too; without a terminal, a line every 10 seconds
     #[arg(long, overrides_with = "no_progress", help_heading = "Output")]
     pub(crate) progress: bool,
     /// Do not show progress

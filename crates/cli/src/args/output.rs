@@ -22,7 +22,7 @@ pub(crate) struct OutputArgs {
     /// code is not 0.
     #[arg(long, value_name = "FILE", value_parser = written_file(), help_heading = "Output")]
     pub(crate) log_file: Option<PathBuf>,
-    /// Show progress even if standard error is not a terminal
+    /// Show progress beside other lines, too; without a terminal, a line every 10 seconds
     #[arg(long, overrides_with = "no_progress", help_heading = "Output")]
     pub(crate) progress: bool,
     /// Do not show progress

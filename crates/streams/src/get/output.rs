@@ -151,6 +151,10 @@ impl ContentOutput {
             return error;
         };
         let held = self.file.metadata().map_or(0, |now| now.len());
+        if held == 0 {
+            // It is removed.
+            return error;
+        }
         let file = printable(staged.temporary.as_os_str().as_bytes());
         error.with_hint(format!(
             "the unfinished file {file} holds {}: the same command resumes it; if it will not run again, remove it",
