@@ -57,10 +57,11 @@ impl EndsConfig {
         self.peer.pace = pace;
     }
 
-    /// Gives the requests to stores limits of their own, and returns them. The engine keeps the limit of the run for
-    /// content that it hands over to a store: without that, all content that memory can hold would count as sent.
+    /// Gives the requests that send to stores a limit of their own, and returns it. The engine keeps the limit of the run
+    /// for content that it hands over to a store: without that, all content that memory can hold would count as sent.
     pub(crate) fn pace_of_stores(&mut self) -> Pace {
-        let pace = Pace::default();
+        let mut pace = self.peer.pace.clone();
+        pace.outbound = Arc::default();
         self.set_pace_of_stores(&pace);
         pace
     }

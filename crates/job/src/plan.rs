@@ -305,7 +305,8 @@ impl<'a> Planner<'a> {
     }
 
     /// Connects to the host of the destination. Returns whether the engine has to keep the rate limit: the connections
-    /// with a remote haul keep it themselves, and also count the bytes between two remote hauls. During the login, a
+    /// with a remote haul keep it themselves, and also count the bytes between two remote hauls; and so do requests that
+    /// read from a store. During the login, a
     /// thread hashes the files that the scan `ahead` finds.
     fn meet_destination(
         &mut self,
@@ -328,7 +329,7 @@ impl<'a> Planner<'a> {
         let has_peer =
             self.ends.is_peer(at).and_then(|peer| Ok(peer || self.ends.is_peer(self.destination)?));
         connected.store(true, Ordering::Relaxed);
-        Ok(!has_peer?)
+        Ok(!has_peer? && !matches!(at, Location::Object(_)))
     }
 }
 

@@ -8,7 +8,7 @@ use haul_testkit::{CommandRun, Finished, LongLink, Need, TestTree, assert_same_t
 use rustix::process::Signal;
 
 use crate::file_streams::{EVERYWHERE, StreamPlace, file, names, plan};
-use crate::limits::assert_rate;
+use crate::limits::{assert_rate, assert_share};
 use crate::scene::{HAUL, Scene, events, fault_shell, slash, summary};
 use crate::store::{TestBucket, requests};
 use crate::{TestCase, cases};
@@ -160,7 +160,7 @@ fn a_rate_is_kept_by_trees_in_a_store() {
     assert_same_tree(source.path(), &back);
 }
 
-/// Each request takes long: few of them at a time do not reach the limit.
+/// Each request takes long: two at a time would reach a seventh of the limit.
 fn a_rate_is_reached_over_a_long_link_to_a_store() {
     let bucket = TestBucket::new();
     let link = LongLink::new(haul_testkit::store::endpoint(), Duration::from_millis(75), 1 << 20);
@@ -173,9 +173,9 @@ fn a_rate_is_reached_over_a_long_link_to_a_store() {
         run.limit(Duration::from_secs(120))
     };
     let push = limited().arg(slash(source.path())).arg(&there).finish().expect_success();
-    assert_rate("to a store over a long link", &summary(&push), 8 * MIB);
+    assert_share("to a store over a long link", &summary(&push), 8 * MIB, 0.3);
     let pull = limited().arg(&there).arg(&back).finish().expect_success();
-    assert_rate("from a store over a long link", &summary(&pull), 8 * MIB);
+    assert_share("from a store over a long link", &summary(&pull), 8 * MIB, 0.3);
 }
 
 fn a_low_rate_is_no_dead_connection_to_a_store() {
