@@ -213,10 +213,12 @@ impl ContentLimit {
         if self.is_kept_by_link { None } else { self.limiter.reserve(bytes) }
     }
 
-    /// Whether the run is cancelled.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.cancel.load(Ordering::Relaxed)
+    /// Blocks until content has passed, unless connections keep the limit. It also passes when the run is cancelled, or
+    /// `give_up` returns `true`.
+    pub fn pass(&self, bytes: usize, give_up: &dyn Fn() -> bool) {
+        if !self.is_kept_by_link {
+            self.limiter.pass(bytes, &|| self.cancel.load(Ordering::Relaxed) || give_up());
+        }
     }
 }
 

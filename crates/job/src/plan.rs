@@ -305,9 +305,8 @@ impl<'a> Planner<'a> {
     }
 
     /// Connects to the host of the destination. Returns whether the engine has to keep the rate limit: the connections
-    /// with a remote haul keep it themselves, and also count the bytes between two remote hauls; and so do requests that
-    /// read from a store. During the login, a
-    /// thread hashes the files that the scan `ahead` finds.
+    /// with a remote haul keep it themselves, and also count the bytes between two remote hauls, and so do requests that
+    /// read from a store. During the login, a thread hashes the files that the scan `ahead` finds.
     fn meet_destination(
         &mut self,
         at: &Location,

@@ -38,7 +38,7 @@ pub(super) fn run(args: &PipeArgs) -> Result<Exit> {
     let (pace, _rates) = paced(args.bwlimit.as_ref(), &cancel)?;
     config.set_pace(pace.clone());
     let mut ends = ends_of_run(config, &console, &cancel);
-    let status = Arc::new(PipeStatus::new(pace.clone()));
+    let status = Arc::new(PipeStatus::new(pace));
     let piped = piped(args, &mut ends, (&from, &into), settings_of_pipe, &status, (&console, &cancel));
     drop(ends);
     let mut report = Report { totals: progress(&status).totals, ..Report::default() };

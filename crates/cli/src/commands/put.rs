@@ -160,7 +160,8 @@ fn progress(statuses: &[Arc<PutStatus>], targets: u64) -> StreamProgress {
     let mut totals = totals(statuses, targets);
     // A part takes long at a low rate, so bytes on their way count.
     let moved = statuses.first().map_or(0, |status| status.pace.outbound.taken());
-    totals.sent_bytes = totals.sent_bytes.max(moved.min(totals.found_bytes - totals.resumed_bytes));
+    totals.sent_bytes =
+        totals.sent_bytes.max(moved.min(totals.found_bytes.saturating_sub(totals.resumed_bytes)));
     let in_hand = totals.found_bytes.saturating_sub(totals.sent_bytes + totals.resumed_bytes);
     let ended = statuses.iter().all(|status| status.ended.load(Ordering::Relaxed));
     let waits = !ended && in_hand < IN_HAND * totals.found;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use haul_core::location::{ObjectKind, ObjectPlace};
 use haul_core::path::printable;
 use haul_core::text::without_errno;
-use haul_core::{Error, ErrorKind, Note, Pace, Result, Side};
+use haul_core::{Error, ErrorKind, Note, Result, Side};
 
 use super::budget::ContentBudget;
 use super::limiter::ConcurrencyLimiter;
@@ -55,7 +55,6 @@ pub struct Client {
     requests: Arc<Requests>,
     /// The most requests in flight that the user allows; 0: haul chooses.
     streams: u32,
-    pace: Pace,
     /// Admits requests that send content.
     pub(super) sent: ContentBudget,
     /// Admits requests for content.
@@ -110,7 +109,6 @@ pub fn open(
         timeout_option: settings.timeout_option,
         requests,
         streams: settings.streams,
-        pace: settings.pace.clone(),
         sent: ContentBudget::new(Arc::clone(&settings.pace.outbound)),
         received: ContentBudget::new(Arc::clone(&settings.pace.inbound)),
         limiter: ConcurrencyLimiter::new(at_once(settings.streams, AT_ONCE)),
@@ -151,12 +149,6 @@ impl Client {
     #[must_use]
     pub fn at_once(&self) -> usize {
         at_once(self.streams, AT_ONCE)
-    }
-
-    /// Whether the rate is limited.
-    #[must_use]
-    pub fn is_limited(&self) -> bool {
-        self.pace.inbound.rate().is_some()
     }
 
     /// Whether a request is to end: the run is cancelled, or nobody wants the answer any more.

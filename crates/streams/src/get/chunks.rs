@@ -36,10 +36,6 @@ impl Ranges for ChunkRanges<'_> {
         self.stream.client().at_once()
     }
 
-    fn is_limited(&self) -> bool {
-        self.stream.client().is_limited()
-    }
-
     fn fetch(&self, range: Range<u64>, unwanted: &AtomicBool) -> Result<Fetched> {
         let mut content = self.pool.take();
         self.stream.read(range, unwanted, &mut |bytes| {
@@ -64,7 +60,7 @@ pub fn get_chunks(
 ) -> Result<Got> {
     output.align(SLICE_LEN)?;
     let ranges = ChunkRanges { stream, pool: BufferPool::new(settings.memory) };
-    let window = Window::new(&ranges, output.there(), ranges.pool.count());
+    let window = Window::new(&ranges, output.there(), ranges.pool.count(), &status.pace);
     let (name, checked) = (window.name(), Cell::new(None));
     let got = thread::scope(|scope| {
         let fetchers = ScopedThreads::new(scope, "range", |_| window.fetch());

@@ -65,7 +65,7 @@ pub fn get_file(
     let slices = FileSlices { file, cancel };
     status.resumed.store(output.there(), Ordering::Relaxed);
     // The other half is for content on its way.
-    let window = Window::new(&slices, output.there(), (file.pool.count() / 2).max(3));
+    let window = Window::new(&slices, output.there(), (file.pool.count() / 2).max(3), &status.pace);
     let resumed = output.there() > 0;
     let got = thread::scope(|scope| {
         let threads = ScopedThreads::new(scope, "range", |_| window.fetch());
@@ -158,10 +158,6 @@ impl Ranges for FileSlices<'_> {
 
     fn name(&self) -> String {
         self.file.name.clone()
-    }
-
-    fn is_limited(&self) -> bool {
-        self.file.limit.as_ref().is_some_and(|limit| limit.limiter.rate().is_some())
     }
 
     fn fetch(&self, range: Range<u64>, unwanted: &AtomicBool) -> Result<Fetched> {

@@ -51,10 +51,6 @@ impl Ranges for ObjectRanges<'_> {
         self.client.at_once()
     }
 
-    fn is_limited(&self) -> bool {
-        self.client.is_limited()
-    }
-
     fn fetch(&self, range: Range<u64>, unwanted: &AtomicBool) -> Result<Fetched> {
         let mut content = self.pool.take();
         let hashes = self.hashes.load(Ordering::Relaxed);

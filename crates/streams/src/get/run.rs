@@ -55,7 +55,7 @@ pub fn get(
     let may_decode = !settings.raw && object.meta(encoding::KEY).is_some();
     let memory = settings.memory - if may_decode { decode::share(settings.memory) } else { 0 };
     let ranges = ObjectRanges::new(client, object, memory);
-    let window = Window::new(&ranges, output.there(), ranges.buffers());
+    let window = Window::new(&ranges, output.there(), ranges.buffers(), &status.pace);
     let got = thread::scope(|scope| {
         let fetchers = ScopedThreads::new(scope, "range", |_| window.fetch());
         if let Err(error) = fetchers.grow(1) {

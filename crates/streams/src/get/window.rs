@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use haul_core::{Buffer, ChainingValue, Error, Result, SLICE_LEN};
+use haul_core::{Buffer, ChainingValue, Error, Pace, Result, SLICE_LEN};
 
 /// Bytes in a range. Each connection has a slow start of its own, so many small ranges fill a long link sooner than a
 /// few large ones.
@@ -45,9 +45,6 @@ pub(super) trait Ranges: Sync {
         usize::MAX
     }
 
-    /// Whether the rate is limited. Then a range is slow because of that, and a second request would only slow down others.
-    fn is_limited(&self) -> bool;
-
     /// Fetches a range, unless it is `unwanted` by now. It is a slice: the first one begins at a multiple of
     /// [`SLICE_LEN`].
     ///
@@ -73,6 +70,7 @@ impl Fetched {
 /// The ranges that are fetched.
 pub(super) struct Window<'a> {
     of: &'a dyn Ranges,
+    pace: &'a Pace,
     /// The offset of the first range.
     start: u64,
     ranges: u64,
@@ -103,11 +101,11 @@ struct WindowState {
 
 impl<'a> Window<'a> {
     /// The bytes from `start` on, with so many buffers for content.
-    pub(super) fn new(of: &'a dyn Ranges, start: u64, buffers: usize) -> Self {
+    pub(super) fn new(of: &'a dyn Ranges, start: u64, buffers: usize, pace: &'a Pace) -> Self {
         // Two buffers are reserved: for the range that is held back until all is verified, and for a repeated request.
         let capacity = buffers.saturating_sub(2).max(1) as u64;
         let ranges = of.len().saturating_sub(start).div_ceil(RANGE_LEN);
-        Self { of, start, ranges, capacity, state: Mutex::default(), changed: Condvar::new() }
+        Self { of, pace, start, ranges, capacity, state: Mutex::default(), changed: Condvar::new() }
     }
 
     /// The name of the stream, for messages.
@@ -180,8 +178,10 @@ impl<'a> Window<'a> {
             } else {
                 (state.usual * SLOW).max(SLOW_AT_LEAST)
             };
+            // At a limited rate a range is slow because of that, and a second request would only slow down others.
+            let is_limited = self.pace.inbound.rate().is_some();
             let slow = state.in_flight.get(&wanted).is_some_and(|(at, _)| at.elapsed() > limit);
-            if slow && state.fetched > 0 && state.again.is_none() && !self.of.is_limited() {
+            if slow && state.fetched > 0 && state.again.is_none() && !is_limited {
                 state.again = Some(wanted);
                 // It gets the same time again before a third request.
                 if let Some((at, _)) = state.in_flight.get_mut(&wanted) {

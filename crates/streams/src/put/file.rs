@@ -219,10 +219,7 @@ impl<'a> FileStream<'a> {
             let digest = tree.digest().ok_or_else(|| {
                 self.error(ErrorKind::Io, "put the stream", "a slice of it was not written")
             })?;
-            let limit = &self.target.limit;
-            if let Some(turn) = limit.reserve(content.bytes().len() as u64) {
-                turn.wait_end(&|| limit.is_cancelled());
-            }
+            self.target.limit.pass(content.bytes().len(), &|| false);
             let extent = (!content.bytes().is_empty()).then(|| Extent::data(0, content.bytes().len() as u32));
             match self.write_end(batch(&entry, last, (extent, value), content, retries.have_begun())) {
                 Ok(Outcome::Committed(Some(found))) if found == digest => {

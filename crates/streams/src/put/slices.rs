@@ -255,9 +255,7 @@ impl PutSlices {
             if !self.keeps {
                 job.piece = None;
             }
-            if let Some(turn) = self.limit.reserve(content.bytes().len() as u64) {
-                turn.wait_end(&|| self.limit.is_cancelled() || self.has_failed());
-            }
+            self.limit.pass(content.bytes().len(), &|| self.has_failed());
             batch(&self.entry, job.index, (Some(Extent::data(0, len)), value), content, again)
         };
         let pending = PendingPutSlice { slices: Arc::clone(self), job: Some(job) };

@@ -184,11 +184,7 @@ impl StreamAt for FileAt {
         let mut piece = vec![0; PIECE.min(range.end - range.start) as usize];
         while at < range.end {
             let len = PIECE.min(range.end - at) as usize;
-            if let Some(limit) = &self.file.limit
-                && let Some(turn) = limit.reserve(len as u64)
-            {
-                turn.wait_end(&|| limit.is_cancelled());
-            }
+            self.file.limit.iter().for_each(|limit| limit.pass(len, &|| false));
             let read = here.read_exact_at(&mut piece[..len], at);
             read.map_err(|error| Error::io(Side::Source, "read", &error).on(&self.file.name))?;
             take(Some(&piece[..len]));
